@@ -1,0 +1,405 @@
+"""What the store keeps: how a record is declared, and the kernel's own records.
+
+A record is a frozen Struct; the store makes one table of it. Times are milliseconds (Unix). What is content
+(inputs, answers, what steps read and wrote, what people said) stands in records of its own, so that retention
+can purge it and leave the facts.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from .callers import Caller
+from .errors import ErrorInfo
+from .events import Outcome, Rule, WaitKind
+from .values import NEVER, Json, JsonObject
+
+JobStatus = Literal["queued", "running", "waiting", "completed", "failed", "cancelled", "timed_out"]
+ENDED: frozenset[str] = frozenset(("completed", "failed", "cancelled", "timed_out"))
+
+
+class Index(msgspec.Struct, frozen=True):
+    """A declared order of a record: `Index("recent", ("top", "-created_at", "-id"))`, `-` for descending."""
+
+    name: str
+    fields: tuple[str, ...]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """How one Struct is kept.
+
+    Parameters:
+        type: a frozen msgspec Struct; its scalar fields become columns, the others JSON text.
+        key: the fields that are unique in a tenant.
+        indexes: every order that `select` is asked for; each ends in fields that make it unique.
+        schema: raised by one when the Struct's fields change; the store then adds the new columns.
+    """
+
+    type: type[msgspec.Struct]
+    key: tuple[str, ...]
+    indexes: tuple[Index, ...] = ()
+    schema: int = 1
+
+    @property
+    def name(self) -> str:
+        """The table's name: the Struct's, in snake case."""
+        name = self.type.__name__
+        return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts of a job, and how it stands.
+
+    Parameters:
+        tree: the ID of the root job; the root's own is its ID.
+        top: whether it is a root, for lists.
+        definition: the digest of the declared agent, or `version:<v>` of a Python one.
+        digest: SHA-256 of the start (agent, input, tags, …), which a retry is compared by.
+        id_from: who chose the ID: `edge` (nobody may name it again), `client`, or `key` (an Idempotency-Key).
+        token: of this holder of the ID alone: part of every cursor into its log.
+        counted: whether it counts in its tree's `active`.
+        deadline: when the whole job is over at the latest.
+    """
+
+    id: str
+    tree: str
+    agent: str
+    definition: str
+    caller: Caller
+    status: JobStatus
+    created_at: int
+    digest: str
+    id_from: Literal["edge", "client", "key"]
+    token: str
+    top: bool = True
+    flow: bool = False
+    parent: str = ""
+    parent_step: str = ""
+    depth: int = 0
+    counted: bool = True
+    conversation: str = ""
+    turn: int = 0
+    deadline: int = NEVER
+    started_at: int = 0
+    ended_at: int = 0
+    error: ErrorInfo | None = None
+    card: bool = False
+    tags: tuple[str, ...] = ()
+    team: str = ""
+    budget: str = ""
+    data_subjects: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    taint: tuple[str, ...] = ()
+    door: str = ""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has its final status."""
+        return self.status in ENDED
+
+
+class JobInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job was started with."""
+
+    job: str
+    value: Json
+
+
+class JobOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job answered."""
+
+    job: str
+    value: Json
+
+
+class Tree(msgspec.Struct, frozen=True, kw_only=True):
+    """Counters of a job tree.
+
+    Parameters:
+        active: its jobs that are queued or running.
+        jobs: its jobs in all.
+        waits: its open waits.
+        notes: the number of the newest note.
+        waiting: whether the log's last word is `tree.waiting`.
+    """
+
+    id: str
+    active: int = 0
+    jobs: int = 0
+    waits: int = 0
+    notes: int = 0
+    waiting: bool = False
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """Who advances a job that has not ended, and when it is due. Kept under SYSTEM; gone when the job ends.
+
+    Parameters:
+        epoch: raised by each claim; a worker with an older one can write nothing.
+        worker: whose job it is now; empty when it is parked and anyone may claim it.
+        at: when it is due; NEVER while somebody works on it or nothing is due.
+    """
+
+    tenant: str
+    job: str
+    epoch: int = 0
+    worker: str = ""
+    at: int = NEVER
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that has served on this store. Kept under SYSTEM until its leases were taken over."""
+
+    id: str
+    started_at: int
+
+
+StepState = Literal["waiting", "ready", "begun", "done"]
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A step of a job's journal.
+
+    Parameters:
+        key: its path: `2`, or `2.1` for the first branch of the second step.
+        kind: model, call, delegate, ask, say, note, output, sleep, event, now, random.
+        name: the model, function or agent.
+        state: waiting (for a person, child, timer or event), ready (may be run now), begun (in flight), done.
+        arguments: what it was called with; a replay must ask for the same.
+        verdict: what policy decided, never asked again: `allow`, `ask`, `refuse`, with its reason.
+        result: what the agent got; the same on every replay.
+        error: what was raised instead.
+        fatal: the error ends the job, whatever the agent makes of it.
+        until: when a sleep is over, or a wait for an event.
+    """
+
+    job: str
+    key: str
+    kind: str
+    name: str
+    state: StepState
+    attempt: int = 1
+    arguments: Json = None
+    verdict: str = ""
+    result: Json = None
+    error: ErrorInfo | None = None
+    fatal: bool = False
+    until: int = 0
+    child: str = ""
+    begun_at: int = 0
+    ended_at: int = 0
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job's calls of one model cost so far."""
+
+    tree: str
+    job: str
+    model: str
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    micro_usd: int = 0
+
+
+class Vote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One person's word on a wait."""
+
+    by: str
+    approved: bool
+    at: int
+    via: str = ""
+    comment: str = ""
+
+
+class Wait(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that waits for a person.
+
+    Parameters:
+        token: what an answer must name (`ozi1.…`); its digest covers the full arguments and the rule.
+        arguments: the whole arguments that a yes would run.
+        shown: what people see of them.
+        schema: what an answer must match.
+        run: the run whose resume decided it.
+    """
+
+    id: str
+    job: str
+    tree: str
+    step: str
+    agent: str
+    kind: WaitKind
+    token: str
+    rule: Rule
+    opened_at: int
+    expires_at: int
+    starter: str
+    open: bool = True
+    message: str = ""
+    function: str = ""
+    call: str = ""
+    arguments: Json = None
+    shown: Json = None
+    schema: JsonObject = {}
+    choices: tuple[str, ...] = ()
+    votes: tuple[Vote, ...] = ()
+    outcome: Outcome | None = None
+    answer: Json = None
+    decided_by: str = ""
+    decided_via: str = ""
+    decided_at: int = 0
+    comment: str = ""
+    run: str = ""
+
+
+class EventWait(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that waits for an outside event of a source, whose fields match."""
+
+    source: str
+    job: str
+    step: str
+    match: JsonObject
+    since: int
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One request's view of a turn: what its encoder knows beside the log.
+
+    Parameters:
+        start: the tree's seq when the run was made; its events come after.
+        view: what the door needs to encode it again, byte for byte (caller, protocol version, label, …).
+        outcomes: what its resume decided, wait by wait.
+    """
+
+    conversation: str
+    run: str
+    job: str
+    start: int
+    created_at: int
+    view: JsonObject = {}
+    outcomes: JsonObject = {}
+
+
+class Conversation(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation: its turns one after the other.
+
+    Parameters:
+        owner: the person whose it is, or empty.
+        turns: how many turns it had; survives retention.
+        items: how many items it has.
+        job: the latest turn's.
+    """
+
+    id: str
+    owner: str
+    created_at: int
+    updated_at: int
+    turns: int = 0
+    items: int = 0
+    job: str = ""
+    agent: str = ""
+    title: str = ""
+    taint: tuple[str, ...] = ()
+
+
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A call that a model asked for: its ID, `<tool>.<function>`, and the arguments."""
+
+    id: str
+    function: str
+    arguments: JsonObject
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One item of a conversation, in order.
+
+    Parameters:
+        id: `<job>:in` for what the person said, `<job>:<step>` for an answer, the call's ID for a result.
+        content: text, or a tool's result.
+        client_id: the client's own id of the message.
+    """
+
+    conversation: str
+    number: int
+    id: str
+    role: Literal["user", "assistant", "tool"]
+    job: str
+    turn: int
+    content: Json = None
+    calls: tuple[ToolCall, ...] = ()
+    error: bool = False
+    client_id: str = ""
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """A declared agent or flow, kept by the digest of its document for the jobs that started under it."""
+
+    digest: str
+    kind: str
+    name: str
+    document: JsonObject
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operation answered under an Idempotency-Key."""
+
+    principal: str
+    key: str
+    operation: str
+    digest: str
+    response: Json
+    at: int
+
+
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who did what to what, and how it came out."""
+
+    action: str
+    caller: str
+    door: str
+    object: str = ""
+    outcome: str = "ok"
+    via: str = ""
+    at: int = 0
+    details: JsonObject = {}
+
+
+KERNEL_RECORDS: tuple[Record, ...] = (
+    Record(
+        type=Job,
+        key=("id",),
+        indexes=(
+            Index("recent", ("top", "-created_at", "-id")),
+            Index("tree", ("tree", "created_at", "id")),
+            Index("children", ("parent", "created_at", "id")),
+            Index("status", ("status", "-created_at", "-id")),
+        ),
+    ),
+    Record(type=JobInput, key=("job",)),
+    Record(type=JobOutput, key=("job",)),
+    Record(type=Tree, key=("id",)),
+    Record(
+        type=Lease,
+        key=("tenant", "job"),
+        indexes=(Index("due", ("at", "tenant", "job")), Index("worker", ("worker", "tenant", "job"))),
+    ),
+    Record(type=Worker, key=("id",)),
+    Record(type=Step, key=("job", "key"), indexes=(Index("job", ("job", "key")),)),
+    Record(type=Cost, key=("tree", "job", "model"), indexes=(Index("tree", ("tree", "job", "model")),)),
+    Record(
+        type=Wait,
+        key=("id",),
+        indexes=(
+            Index("open", ("open", "opened_at", "id")),
+            Index("tree", ("tree", "opened_at", "id")),
+            Index("token", ("token", "id")),
+        ),
+    ),
+    Record(type=EventWait, key=("source", "job", "step"), indexes=(Index("source", ("source", "job", "step")),)),
+    Record(type=Run, key=("conversation", "run")),
+    Record(type=Conversation, key=("id",), indexes=(Index("recent", ("-updated_at", "-id")),)),
+    Record(type=Item, key=("conversation", "number"), indexes=(Index("order", ("conversation", "number")),)),
+    Record(type=Definition, key=("digest",)),
+    Record(type=Reply, key=("principal", "key")),
+)
