@@ -5,7 +5,7 @@ closed after. A plugin without a life of its own leaves it out.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
@@ -17,7 +17,7 @@ from .events import Entry
 from .operations import AgentView, Operation
 from .outbound import Outbound
 from .policy import Verdict
-from .records import Job
+from .records import Job, Lease
 from .stores import Store
 from .values import Json
 
@@ -86,7 +86,7 @@ class Kernel(Protocol):
         Followers of one tree share a tail; one who is behind it is caught up from the store.
         """
 
-    def topic(self, topic: str) -> AbstractAsyncContextManager[Callable[[], Awaitable[None]]]:
+    def topic(self, topic: str) -> AbstractContextManager[Callable[[], Awaitable[None]]]:
         """Follow a topic of changes: inside, `await changed()` returns after the next change since the last call."""
 
     def service(self, protocol: type[S]) -> S | None:
@@ -94,6 +94,9 @@ class Kernel(Protocol):
 
     def spawn(self, fn: Callable[..., Awaitable[None]], *args: Any, name: str = "") -> None:
         """Run a task that the kernel owns: it is cancelled at shutdown, and health shows when it fails."""
+
+    def report(self, what: str, error: BaseException) -> None:
+        """Log a failure that nobody waits for, and show it in health."""
 
     def agents(self, tenant: str) -> Sequence[AgentView]:
         """The tenant's agents and flows, by name."""
@@ -109,6 +112,9 @@ class Kernel(Protocol):
 
     def health(self) -> Health:
         """How the process is."""
+
+    async def release(self, worker: str) -> Sequence[Lease]:
+        """Free every job of a worker whose process is gone, and forget the worker; returns what can go on now."""
 
     async def advance(self, tenant: str, job: str) -> None:
         """Claim a job and run it as far as it goes; returns at once when it is another worker's or has ended.

@@ -13,7 +13,7 @@ from .callers import Origin
 from .errors import ErrorInfo
 from .events import Rule, WaitKind
 from .markers import hookspec
-from .records import AuditEntry, JobStatus, StepState, Vote
+from .records import AuditEntry, Job, JobStatus, StepState, Vote
 from .stores import Tx
 from .values import Json, JsonObject
 
@@ -31,6 +31,13 @@ class Call(Protocol):
     async def audit(self, *, object: str = "", outcome: str = "ok", details: JsonObject | None = None) -> None:
         """Audit a call that wrote nothing."""
 
+    async def require(self, permission: str, object: str = "", job: Job | None = None, rule: Rule | None = None) -> None:
+        """Ask policy; for operations whose permission depends on the object.
+
+        Raises:
+            TransomError: permission_denied, with policy's reason.
+        """
+
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the table.
@@ -42,6 +49,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         audit: the action's name in the audit trail (`run.start`); empty when the operation writes nothing.
         idempotent: whether it takes an Idempotency-Key and answers a repeated one as the first.
         stream: whether it only checks, and the door then watches.
+        late: the handler asks for the permission itself, because it depends on the object (a job, an agent).
     """
 
     name: str
@@ -52,6 +60,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     audit: str = ""
     idempotent: bool = False
     stream: bool = False
+    late: bool = False
     description: str = ""
 
 
@@ -259,7 +268,7 @@ class DecideApproval(msgspec.Struct, frozen=True, kw_only=True):
     run: str = ""
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class Decided(msgspec.Struct, frozen=True, kw_only=True):
     """How a decision came out: `decided` by it, `already_decided`, or `acknowledged` (a vote; others are needed)."""
 
     wait: str
@@ -389,7 +398,7 @@ __all__ = [
     "Catalog",
     "CostView",
     "DecideApproval",
-    "Decision",
+    "Decided",
     "EditWait",
     "GetCatalog",
     "GetJob",

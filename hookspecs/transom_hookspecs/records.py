@@ -166,11 +166,13 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         name: the model, function or agent.
         state: waiting (for a person, child, timer or event), ready (may be run now), begun (in flight), done.
         arguments: what it was called with; a replay must ask for the same.
+        edited: the arguments that a person put in their place, which are the ones that run.
         verdict: what policy decided, never asked again: `allow`, `ask`, `refuse`, with its reason.
         result: what the agent got; the same on every replay.
         error: what was raised instead.
         fatal: the error ends the job, whatever the agent makes of it.
-        until: when a sleep is over, or a wait for an event.
+        until: when a sleep is over, or a wait for an event; 0 when time does not end it.
+        call: the call's ID, as the log names it.
     """
 
     job: str
@@ -180,12 +182,14 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: StepState
     attempt: int = 1
     arguments: Json = None
+    edited: Json = None
     verdict: str = ""
     result: Json = None
     error: ErrorInfo | None = None
     fatal: bool = False
     until: int = 0
     child: str = ""
+    call: str = ""
     begun_at: int = 0
     ended_at: int = 0
 
@@ -315,8 +319,9 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One item of a conversation, in order.
 
     Parameters:
-        id: `<job>:in` for what the person said, `<job>:<step>` for an answer, the call's ID for a result.
+        id: `<job>:in` for what the person said, `<job>:<step>` for an answer or a result; unique.
         content: text, or a tool's result.
+        call: which call a result answers.
         client_id: the client's own id of the message.
     """
 
@@ -328,6 +333,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     turn: int
     content: Json = None
     calls: tuple[ToolCall, ...] = ()
+    call: str = ""
     error: bool = False
     client_id: str = ""
 
@@ -384,7 +390,7 @@ KERNEL_RECORDS: tuple[Record, ...] = (
         key=("tenant", "job"),
         indexes=(Index("due", ("at", "tenant", "job")), Index("worker", ("worker", "tenant", "job"))),
     ),
-    Record(type=Worker, key=("id",)),
+    Record(type=Worker, key=("id",), indexes=(Index("all", ("id",)),)),
     Record(type=Step, key=("job", "key"), indexes=(Index("job", ("job", "key")),)),
     Record(type=Cost, key=("tree", "job", "model"), indexes=(Index("tree", ("tree", "job", "model")),)),
     Record(
@@ -392,14 +398,23 @@ KERNEL_RECORDS: tuple[Record, ...] = (
         key=("id",),
         indexes=(
             Index("open", ("open", "opened_at", "id")),
-            Index("tree", ("tree", "opened_at", "id")),
+            Index("tree", ("tree", "open", "opened_at", "id")),
+            Index("job", ("job", "open", "opened_at", "id")),
             Index("token", ("token", "id")),
         ),
     ),
-    Record(type=EventWait, key=("source", "job", "step"), indexes=(Index("source", ("source", "job", "step")),)),
+    Record(
+        type=EventWait,
+        key=("source", "job", "step"),
+        indexes=(Index("source", ("source", "job", "step")), Index("job", ("job", "source", "step"))),
+    ),
     Record(type=Run, key=("conversation", "run")),
     Record(type=Conversation, key=("id",), indexes=(Index("recent", ("-updated_at", "-id")),)),
-    Record(type=Item, key=("conversation", "number"), indexes=(Index("order", ("conversation", "number")),)),
+    Record(
+        type=Item,
+        key=("conversation", "number"),
+        indexes=(Index("latest", ("conversation", "-number")), Index("id", ("conversation", "id", "number"))),
+    ),
     Record(type=Definition, key=("digest",)),
     Record(type=Reply, key=("principal", "key")),
 )

@@ -113,6 +113,9 @@ class Store(Protocol):
     async def transact(self, tenant: str, fn: Callable[[Tx], T], *, relaxed: bool = False) -> T:
         """Run `fn` in a transaction and return its result once that is durable.
 
+        A caller that is cancelled while it waits does not learn whether the transaction was committed; it was as a
+        whole or not at all.
+
         Parameters:
             relaxed: it holds nothing but text deltas and results that may be made again: a loss of power
                 (never a crash of the process) may take the last of it.

@@ -51,9 +51,6 @@ class CallContext(Protocol):
     def outbound(self, hosts: Sequence[str] = ()) -> Transport:
         """A guarded httpx transport for addresses that an agent named; `hosts` narrows where it may connect."""
 
-    def annotate(self, **facts: Json) -> None:
-        """Add facts about this call to its trace."""
-
 
 FunctionCall = Callable[[CallContext, JsonObject], Awaitable[Json] | Json]
 

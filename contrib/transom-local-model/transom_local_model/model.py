@@ -1,0 +1,50 @@
+"""The model: `transom_openai`'s client, pointed at the child process."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+import httpx
+import msgspec
+
+from transom_hookspecs import ModelEvent, ModelRequest
+from transom_openai import ModelSettings, OpenaiModel
+
+from .process import ModelProcess
+
+ASKED = ModelSettings(
+    url="http://127.0.0.1/v1",
+    model="local",
+    tools="schema",
+    timeout=600.0,
+    tries=1,
+    extra={"temperature": 0.2, "repeat_penalty": 1.1},
+)
+"""How the server is asked. A small model has no calls of its own, wanders when it is warm, and loops when it is cold.
+The timeout is long because requests wait for one another; the process's own health is looked at before each.
+"""
+
+
+class LocalModel:
+    """The local model, as `transom_hookspecs.Model`."""
+
+    def __init__(self, name: str, process: ModelProcess, client: Callable[[], httpx.AsyncClient]) -> None:
+        self.name = name
+        self._process = process
+        self._client = client
+
+    def count(self, request: ModelRequest) -> int:
+        """An upper bound of the request's input tokens."""
+        return OpenaiModel(self.name, ASKED, self._client).count(request)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Ask, and yield deltas as they come, then one ModelEnd; the first request starts the process.
+
+        Raises:
+            TransomError: as `transom_hookspecs.Model.stream` says.
+        """
+        served = await self._process.ready()
+        settings = msgspec.structs.replace(ASKED, url=f"{served.url}/v1")
+        model = OpenaiModel(self.name, settings, self._client, key=served.key)
+        async with aclosing(model.stream(request)) as events:
+            async for event in events:
+                yield event

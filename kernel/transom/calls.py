@@ -1,0 +1,385 @@
+"""Calls of functions as steps: policy, approval, schema, execution, result.
+
+The calls of one `tools` step begin in one transaction; each ends in its own. A call in flight at a crash is made
+again only when its function may be repeated; any other waits for a person.
+"""
+
+import inspect
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+import anyio
+import anyio.to_thread
+import msgspec
+from transom_hookspecs import (
+    CallEnded,
+    CallStarted,
+    Caller,
+    ErrorInfo,
+    Function,
+    Item,
+    Json,
+    JsonObject,
+    NewNote,
+    Rule,
+    Step,
+    ToolCall,
+    ToolResult,
+    ToolUse,
+    TransomError,
+    Transport,
+    Verdict,
+    Wait,
+)
+
+from . import schemas, waits
+from .catalog import OWN_FUNCTIONS
+from .dispatch import STRICTNESS
+
+if TYPE_CHECKING:
+    from .context import JobContext
+    from .run import JobRun
+
+
+class FunctionContext:
+    """Implements `transom_hookspecs.CallContext` for one attempt of a call."""
+
+    def __init__(self, run: "JobRun", step: Step) -> None:
+        self._run = run
+        self.tenant = run.tenant
+        self.job = run.job.id
+        self.tree = run.job.tree
+        self.agent = run.job.agent
+        self.caller: Caller = run.job.caller
+        self.step = step.key
+        self.attempt = step.attempt
+        self.idempotency_key = f"{run.job.id}/{step.key}"
+
+    def outbound(self, hosts: Sequence[str] = ()) -> Transport:
+        """A guarded transport; see `CallContext.outbound`."""
+        return self._run.core.outbound.guarded(hosts, tenant=self.tenant)
+
+
+class Prepared(msgspec.Struct, kw_only=True):
+    """A call and its step; `wait` when a person must agree first, `error` when it is over before it began."""
+
+    call: ToolCall
+    step: Step
+    function: Function | None = None
+    wait: Wait | None = None
+    fresh: bool = True
+
+
+async def make(
+    context: "JobContext", run: "JobRun", key: str, calls: Sequence[ToolCall], message: str
+) -> list[ToolResult]:
+    """Make calls at once, each under `<key>.<i>`; results in their order."""
+    limits = run.core.config.limits
+    if len(calls) > limits.parallel_calls:
+        calls, late = calls[: limits.parallel_calls], calls[limits.parallel_calls :]
+    else:
+        late = ()
+    ordinary: dict[int, Prepared] = {}
+    for i, call in enumerate(calls):
+        if call.function not in OWN_FUNCTIONS and not call.function.startswith("agent."):
+            ordinary[i] = await _prepare(run, f"{key}.{i + 1}", call)
+    await _begin(run, ordinary, calls, key, message)
+    results: dict[int, ToolResult] = {}
+
+    async def one(i: int) -> None:
+        call = calls[i]
+        if i in ordinary:
+            results[i] = await _finish_call(run, ordinary[i], context)
+        else:
+            results[i] = await _own(context, run, f"{key}.{i + 1}", call)
+
+    if len(calls) == 1:
+        await one(0)
+    else:
+        await context.fan_out([partial(one, i) for i in range(len(calls))])
+    for i, call in enumerate(calls):
+        _keep(run, f"{key}.{i + 1}", results[i])
+    return [results[i] for i in range(len(calls))] + [_too_many(call, limits.parallel_calls) for call in late]
+
+
+def _too_many(call: ToolCall, most: int) -> ToolResult:
+    message = f"not made: at most {most} calls at once; make it in your next turn"
+    return ToolResult(call=call.id, function=call.function, error=ErrorInfo(code="resource_exhausted", message=message))
+
+
+def _keep(run: "JobRun", key: str, result: ToolResult) -> None:
+    """A result is an item of the turn's conversation."""
+    if not run.job.conversation or run.job.parent:
+        return
+    run.journal.item(
+        Item(
+            conversation=run.job.conversation,
+            number=0,
+            id=f"{run.job.id}:{key}",
+            role="tool",
+            job=run.job.id,
+            turn=run.job.turn,
+            content=result.error.message if result.error else result.content,
+            call=result.call,
+            error=result.error is not None,
+        )
+    )
+
+
+async def _prepare(run: "JobRun", key: str, call: ToolCall) -> Prepared:
+    """What the journal has of a call, or what policy says of a new one."""
+    function = run.core.catalog.functions.get(call.function)
+    step = run.journal.recorded(key, "call", call.function, call.arguments)
+    if step is not None:
+        return Prepared(call=call, step=step, function=function, fresh=False)
+    step = Step(
+        job=run.job.id,
+        key=key,
+        kind="call",
+        name=call.function,
+        state="begun",
+        arguments=call.arguments,
+        call=call.id,
+        begun_at=run.core.clock.now(),
+    )
+    try:
+        if function is None:
+            raise TransomError("not_found", f"there is no function {call.function!r}")
+        if len(msgspec.json.encode(call.arguments)) > run.core.config.limits.arguments:
+            raise TransomError("invalid_argument", f"arguments: larger than {run.core.config.limits.arguments} bytes")
+        schemas.require(function.input_schema, call.arguments, "arguments")
+        verdict = await policy(run, call, function)
+    except TransomError as error:
+        return Prepared(call=call, step=_over(run, step, error=error.info()))
+    step = msgspec.structs.replace(step, verdict=f"{verdict.ruling}: {verdict.reason}" if verdict.reason else verdict.ruling)
+    if verdict.ruling == "deny":
+        refused = ErrorInfo(code="permission_denied", message=f"{call.function} is not permitted: {verdict.reason}")
+        return Prepared(call=call, step=_over(run, step, error=refused))
+    if verdict.ruling == "ask":
+        return _asking(run, call, step, function, verdict.rule or Rule(reason=verdict.reason))
+    return Prepared(call=call, step=step, function=function)
+
+
+def _over(run: "JobRun", step: Step, *, error: ErrorInfo) -> Step:
+    message = run.filters.text("error", error.message)
+    return msgspec.structs.replace(
+        step, state="done", error=msgspec.structs.replace(error, message=message), ended_at=run.core.clock.now()
+    )
+
+
+def _asking(run: "JobRun", call: ToolCall, step: Step, function: Function, rule: Rule) -> Prepared:
+    shown = run.filters.value("arguments", call.arguments)
+    wait = waits.make_wait(
+        run.core,
+        run.job,
+        step,
+        kind="approval",
+        message=f"Run {call.function}?",
+        rule=rule,
+        arguments=call.arguments,
+        shown=shown,
+    )
+    step = msgspec.structs.replace(step, state="waiting", until=wait.expires_at)
+    return Prepared(call=call, step=step, function=function, wait=wait)
+
+
+async def policy(run: "JobRun", call: ToolCall, function: Function) -> Verdict:
+    """The strictest of the function's own rule and what plugins say."""
+    tool = run.core.catalog.tools[call.function.partition(".")[0]][1]
+    use = ToolUse(
+        tenant=run.tenant,
+        job=run.job,
+        function=call.function,
+        arguments=call.arguments,
+        sends_out=tool.remote or function.annotations.open_world_hint,
+    )
+    verdict = Verdict(ruling="ask", rule=function.approval) if function.approval is not None else Verdict(ruling="allow")
+    said = await run.core.hooks.strictest("before_tool", use)
+    if said is not None and STRICTNESS[said.ruling] > STRICTNESS[verdict.ruling]:
+        verdict = said
+    return verdict
+
+
+async def _begin(
+    run: "JobRun", prepared: dict[int, Prepared], calls: Sequence[ToolCall], key: str, message: str
+) -> None:
+    """Write the beginnings of all new calls, and what each waits for, in one transaction."""
+    fresh = [p for p in prepared.values() if p.fresh]
+    for i, call in enumerate(calls):
+        made = prepared.get(i)
+        if (made is not None and not made.fresh) or (made is None and f"{key}.{i + 1}" in run.journal.steps):
+            continue
+        shown = cast(JsonObject, run.filters.value("arguments", call.arguments))
+        run.journal.record(
+            made.step if made is not None else _own_step(run, f"{key}.{i + 1}", call),
+            CallStarted(job=run.job.id, call=call.id, function=call.function, arguments=shown, message=message),
+        )
+        if made is not None and made.step.error is not None:
+            run.journal.log(CallEnded(job=run.job.id, call=call.id, error=made.step.error))
+    opened = [p.wait for p in fresh if p.wait is not None]
+    if fresh:
+        await run.journal.write(lambda work: [work.opened(wait, waits.opened(wait)) for wait in opened])
+
+
+def _own_step(run: "JobRun", key: str, call: ToolCall) -> Step:
+    """The beginning of a call that is a step of the Context."""
+    kinds = {"oz.ask": ("ask", "question"), "oz.wait_for_event": ("event", str(call.arguments.get("source", "")))}
+    if call.function == "oz.board_write":
+        kind, name = "note", str(call.arguments.get("kind", "note"))
+    else:
+        kind, name = kinds.get(call.function, ("delegate", call.function.removeprefix("agent.")))
+    return Step(job=run.job.id, key=key, kind=kind, name=name, state="begun", call=call.id, begun_at=run.core.clock.now())
+
+
+async def _finish_call(run: "JobRun", prepared: Prepared, context: "JobContext") -> ToolResult:
+    """Wait where it must, run what may run, and give what is recorded."""
+    step, function, fresh = prepared.step, prepared.function, prepared.fresh
+    while step.state != "done":
+        if step.state == "waiting":
+            step = await run.park(step.key)
+            continue
+        if function is None:
+            step = _over(run, step, error=ErrorInfo(code="not_found", message=f"there is no function {step.name!r} any more"))
+            run.journal.record(step, CallEnded(job=run.job.id, call=step.call, error=step.error))
+            break
+        if step.state == "begun" and not fresh:
+            if not function.repeatable:
+                await _ask_restart(run, step, context)
+                step = run.journal.steps[step.key]
+                continue
+            step = msgspec.structs.replace(step, attempt=step.attempt + 1)
+        elif step.state == "ready":
+            step = msgspec.structs.replace(step, state="begun")
+            run.journal.record(step)
+            if not function.repeatable:
+                await run.journal.write()
+        step = await _execute(run, step, function)
+    return ToolResult(call=prepared.call.id, function=step.name, content=step.result, error=step.error)
+
+
+async def _ask_restart(run: "JobRun", step: Step, context: "JobContext") -> None:
+    wait = waits.make_wait(
+        run.core,
+        run.job,
+        step,
+        kind="restart",
+        message=f"{step.name} was in flight when its worker stopped. Did it happen? Answer done, again, or fail.",
+        rule=Rule(reason="restart"),
+        arguments=step.edited or step.arguments,
+        shown=run.filters.value("arguments", step.edited or step.arguments),
+    )
+    await context.open_wait(step, wait)
+
+
+async def _execute(run: "JobRun", step: Step, function: Function) -> Step:
+    """Run the function once and record what came of it."""
+    arguments = cast(JsonObject, step.edited if step.edited is not None else step.arguments)
+    context = FunctionContext(run, step)
+    result: Json = None
+    error: ErrorInfo | None = None
+    run.critical += not function.repeatable
+    try:
+        with anyio.fail_after(function.timeout):
+            result = await _run_function(run, context, function, arguments, step)
+    except TimeoutError:
+        error = ErrorInfo(code="deadline_exceeded", message=f"{step.name} did not answer within {function.timeout:g} s")
+    except TransomError as raised:
+        error = raised.info()
+    except Exception as raised:
+        run.core.report(f"function {step.name} in job {run.job.id}", raised)
+        error = ErrorInfo(
+            code="internal",
+            message=f"{step.name} failed: {type(raised).__name__}: {raised}"[:2000],
+            details={"function": step.name},
+        )
+    finally:
+        run.critical -= not function.repeatable
+    if error is not None:
+        done = _over(run, step, error=error)
+    else:
+        done = msgspec.structs.replace(
+            step, state="done", result=bounded(run, run.filters.value("tool", result)), ended_at=run.core.clock.now()
+        )
+    ended = CallEnded(job=run.job.id, call=step.call, content=done.result, error=done.error)
+    run.journal.record(done, ended, relaxed=function.repeatable)
+    if not function.repeatable:
+        with anyio.CancelScope(shield=True):
+            await run.journal.write()
+    return done
+
+
+async def _run_function(
+    run: "JobRun", context: FunctionContext, function: Function, arguments: JsonObject, step: Step
+) -> Json:
+    hooks = run.core.hooks
+    use = ToolUse(tenant=run.tenant, job=run.job, function=step.name, arguments=arguments, sends_out=True)
+    async with hooks.around("around_tool", use) if hooks.has("around_tool") else nullcontext():
+        if inspect.iscoroutinefunction(function.call):
+            result = await function.call(context, arguments)
+        else:
+            result = await anyio.to_thread.run_sync(partial(function.call, context, arguments), abandon_on_cancel=True)
+            if inspect.isawaitable(result):
+                result = await result
+    try:
+        return cast(Json, msgspec.json.decode(msgspec.json.encode(result)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TransomError("internal", f"{step.name} returned something that is no JSON: {error}") from error
+
+
+def bounded(run: "JobRun", result: Json) -> Json:
+    """A result of at most `limits.result` bytes; a larger one is cut, and says so."""
+    most = run.core.config.limits.result
+    encoded = msgspec.json.encode(result)
+    if len(encoded) <= most:
+        return result
+    text = result if isinstance(result, str) else encoded.decode()
+    return f"{text.encode()[:most].decode(errors='ignore')}\n[cut: {len(encoded)} bytes, the limit is {most}]"
+
+
+async def _own(context: "JobContext", run: "JobRun", key: str, call: ToolCall) -> ToolResult:
+    """A call of a function that is a step of the Context."""
+    fresh = run.journal.steps[key].state == "begun"
+    content: Json = None
+    error: ErrorInfo | None = None
+    try:
+        if fresh:
+            await _own_policy(run, call)
+        content = await _routed(context, run, key, call)
+    except TransomError as raised:
+        if raised.details.get("reason") in ("stale_worker", "store_unavailable", "nondeterminism"):
+            raise
+        error = raised.info()
+        step = run.journal.steps[key]
+        if step.state == "begun":
+            run.journal.record(msgspec.structs.replace(step, state="done", error=error))
+        if fresh and not step.ended_at:  # whoever settles a waiting step logs the call's end
+            run.journal.log(CallEnded(job=run.job.id, call=call.id, error=error))
+    return ToolResult(call=call.id, function=call.function, content=content, error=error)
+
+
+async def _own_policy(run: "JobRun", call: ToolCall) -> None:
+    """Schema and policy of a call that is a step of the Context; there is nothing to approve before it."""
+    schemas.require(run.core.catalog.spec(run.tenant, call.function).parameters, call.arguments, "arguments")
+    use = ToolUse(tenant=run.tenant, job=run.job, function=call.function, arguments=call.arguments, sends_out=False)
+    said = await run.core.hooks.strictest("before_tool", use)
+    if said is not None and said.ruling != "allow":
+        raise TransomError("permission_denied", f"{call.function} is not permitted: {said.reason or said.ruling}")
+
+
+async def _routed(context: "JobContext", run: "JobRun", key: str, call: ToolCall) -> Json:
+    given, step = call.arguments, run.journal.steps[key]
+    if step.state == "done" and step.error is not None:
+        raise step.error.error()
+    if call.function == "oz.ask":
+        choices = cast(list[str], given.get("choices") or [])
+        return await context.ask_at(key, cast(str, given["question"]), choices=choices, call=call.id)
+    if call.function == "oz.board_write":
+        note = msgspec.convert(given, NewNote)
+        return {"note": await context.note_at(key, note, call.id)}
+    if call.function == "oz.wait_for_event":
+        seconds = cast(float | None, given.get("timeout"))
+        match = cast(JsonObject, given.get("match") or {})
+        return await context.wait_for_event_at(key, cast(str, given["source"]), match, seconds, call.id)
+    return await context.delegate_at(key, call.function.removeprefix("agent."), given["input"], call=call.id)

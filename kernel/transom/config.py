@@ -1,0 +1,196 @@
+"""Settings: `transom.toml`, and the environment over it.
+
+The kernel's own settings stand at the top of the file, each plugin's in the table of its name:
+
+    data = "transom-data"
+    store = "sqlite"
+
+    [sqlite]
+    synchronous = "full"
+
+`TRANSOM_PORT=8000` sets a setting of the kernel's, `TRANSOM_SQLITE__SYNCHRONOUS=full` one of a plugin's.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import msgspec
+from transom_hookspecs import Json, JsonObject, TransomError
+
+FILE = "transom.toml"
+CLIENT_VARIABLES = frozenset({"TRANSOM_URL", "TRANSOM_TOKEN", "TRANSOM_CONFIG", "TRANSOM_TENANT"})
+"""Variables of the command line's, which set nothing here."""
+
+
+class PluginsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which plugins are loaded.
+
+    Parameters:
+        block: names that are never imported.
+        enable: names of development plugins to load outside development mode.
+        optional: names whose failure does not stop the start.
+        replace: name to distribution: who may own a name that two distributions have.
+        order: names in the order in which their hooks are called; all others come after, by name.
+    """
+
+    block: tuple[str, ...] = ()
+    enable: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    replace: dict[str, str] = {}
+    order: tuple[str, ...] = ()
+
+
+class BundleConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """In which tenants a bundle is; empty means every one."""
+
+    tenants: tuple[str, ...] = ()
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bounds. Times in seconds, sizes in bytes.
+
+    Parameters:
+        wait: until an unanswered wait is declined.
+        job: of a whole job, waits included.
+        steps, parallel_calls: of one job.
+        depth, children, tree_jobs: of a job tree.
+        input, arguments, result: of a job's input, a call's arguments and a step's result.
+        text_flush: text that waits to be recorded is, after this long; 0 records each delta by itself.
+        text_flush_bytes: or when there is this much of it.
+        recheck: a decision later than this after the wait opened asks for the decider's rights anew.
+        attempts: of a model call that was cut.
+    """
+
+    wait: float = 86_400.0
+    job: float = 30 * 86_400.0
+    steps: int = 1_000
+    parallel_calls: int = 16
+    depth: int = 5
+    children: int = 32
+    tree_jobs: int = 200
+    input: int = 4 * 1024 * 1024
+    arguments: int = 256 * 1024
+    result: int = 1024 * 1024
+    text_flush: float = 0.02
+    text_flush_bytes: int = 1024
+    recheck: float = 900.0
+    attempts: int = 3
+
+
+class Outbound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How addresses outside are reached.
+
+    Parameters:
+        proxy: for the addresses that the operator wrote down.
+        ca_file: certificates to trust beside the usual ones.
+        allow_networks: networks (CIDR) that guarded requests may reach although they are private.
+    """
+
+    proxy: str = ""
+    ca_file: str = ""
+    allow_networks: tuple[str, ...] = ()
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The kernel's settings, and the plugins' tables as they were written.
+
+    Parameters:
+        data: the data folder.
+        store, engine: which of the registered ones; empty means the only one.
+        bundle: folders with `agents/` and `flows/` of one's own, beside the bundles of plugins.
+        tables: plugin name to its table.
+    """
+
+    data: str = "transom-data"
+    store: str = ""
+    engine: str = ""
+    host: str = "127.0.0.1"
+    port: int = 7443
+    tenants: tuple[str, ...] = ("default",)
+    bundle: tuple[str, ...] = ()
+    bundles: dict[str, BundleConfig] = {}
+    plugins: PluginsConfig = PluginsConfig()
+    limits: Limits = Limits()
+    outbound: Outbound = Outbound()
+    dev: bool = False
+    path: str = ""
+    tables: dict[str, JsonObject] = {}
+
+
+OWN = frozenset(Config.__struct_fields__) - {"tables", "path"}
+
+
+def find(start: Path | None = None) -> str:
+    """The settings file: TRANSOM_CONFIG, else `transom.toml` in the current folder; empty when there is none."""
+    named = os.environ.get("TRANSOM_CONFIG", "")
+    if named:
+        if not Path(named).is_file():
+            raise TransomError("invalid_argument", f"TRANSOM_CONFIG names {named!r}, and there is no such file")
+        return named
+    path = (start or Path.cwd()) / FILE
+    return str(path) if path.is_file() else ""
+
+
+def load(path: str = "", environment: Mapping[str, str] | None = None, **changes: object) -> Config:
+    """Read the settings.
+
+    Parameters:
+        path: the file; empty means none.
+        environment: instead of the process's.
+        changes: fields to set over both (`data=…`, `dev=True`).
+
+    Raises:
+        TransomError: invalid_argument, naming file, key and problem.
+    """
+    values = read_file(path)
+    for name, key, text in from_environment(environment if environment is not None else os.environ):
+        place = cast(JsonObject, values.setdefault(name, {})) if key else values
+        if not isinstance(place, dict):
+            raise TransomError("invalid_argument", f"{path}: {name!r} must be a table, as {name.upper()}__{key.upper()} is set")
+        place[key or name] = literal(text)
+    tables = {k: values.pop(k) for k in list(values) if k not in OWN}
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise TransomError(
+                "invalid_argument", f"{path or 'environment'}: unknown setting {name!r}; known are {', '.join(sorted(OWN))}"
+            )
+    try:
+        config = msgspec.convert({**values, "tables": tables, "path": path}, Config, strict=False)
+    except msgspec.ValidationError as error:
+        raise TransomError("invalid_argument", f"{path or 'environment'}: {error}") from error
+    return msgspec.structs.replace(config, **changes)
+
+
+def read_file(path: str) -> JsonObject:
+    """The file's values, as TOML reads them."""
+    if not path:
+        return {}
+    try:
+        return cast(JsonObject, tomllib.loads(Path(path).read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise TransomError("invalid_argument", f"{path}: {error}") from error
+
+
+def from_environment(environment: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """(setting, "", value) or (plugin, setting, value) for each TRANSOM_ variable that is a setting."""
+    found = []
+    for variable, text in sorted(environment.items()):
+        if not variable.startswith("TRANSOM_") or variable in CLIENT_VARIABLES:
+            continue
+        name, _, key = variable.removeprefix("TRANSOM_").lower().partition("__")
+        if key or name in OWN:
+            found.append((name, key, text))
+    return found
+
+
+def literal(text: str) -> Json:
+    """A variable's value: JSON where it is an array or object, else text that is converted where it is used."""
+    if text[:1] in ("[", "{"):
+        try:
+            return cast(Json, msgspec.json.decode(text))
+        except msgspec.DecodeError:
+            return text
+    return text

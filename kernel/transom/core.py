@@ -1,0 +1,425 @@
+"""The kernel: it implements `transom_hookspecs.Kernel`, and holds what the other modules share."""
+
+import inspect
+import logging
+import os
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import anyio
+import anyio.to_thread
+import msgspec
+from anyio.abc import TaskGroup
+from transom_hookspecs import (
+    KERNEL_RECORDS,
+    NEVER,
+    SYSTEM,
+    Agent,
+    AgentView,
+    Caller,
+    Clock,
+    DecideApproval,
+    Decided,
+    Document,
+    EditWait,
+    Engine,
+    Entry,
+    Filter,
+    Health,
+    Job,
+    Json,
+    Lease,
+    ListApprovals,
+    Operation,
+    Origin,
+    PluginInfo,
+    Record,
+    RequestHead,
+    Stale,
+    Store,
+    TransomError,
+    Tx,
+    Verdict,
+    WaitPage,
+    WaitView,
+    Worker,
+)
+from transom_hookspecs import operations as table
+
+from . import jobs, operations, run, waits
+from .catalog import Catalog
+from .config import Config
+from .dispatch import Hooks, blamed
+from .filters import Filters
+from .log import Hub
+from .outbound import OutboundService
+from .plugins import Loaded
+from .watchdog import Watchdog
+
+log = logging.getLogger("transom")
+
+S = TypeVar("S")
+SECRET_FILE = "kernel.key"  # noqa: S105 - a file's name
+DRAIN = 5.0
+MAX_PROBLEMS = 20
+
+
+class SystemClock:
+    """The computer's clock."""
+
+    def now(self) -> int:
+        """Milliseconds (Unix)."""
+        return time.time_ns() // 1_000_000
+
+
+OWN_OPERATIONS: tuple[Operation, ...] = tuple(
+    Operation(
+        name=request.__name__,
+        request=request,
+        response=response,
+        permission=permission,
+        handler=cast(Any, handler),
+        audit=audit,
+        late=late,
+        description=inspect.getdoc(request) or "",
+    )
+    for request, response, permission, handler, audit, late in (
+        (table.StartJob, table.JobAnswer, "jobs.start", jobs.start_job, "", True),
+        (table.GetJob, table.JobView, "jobs.read", jobs.get_job, "", True),
+        (table.ListJobs, table.JobPage, "jobs.read", jobs.list_jobs, "", False),
+        (table.CancelJob, table.JobView, "jobs.cancel", jobs.cancel_job, "run.cancel", True),
+        (table.WatchJob, table.WatchGrant, "feeds.read", jobs.watch_job, "", True),
+        (ListApprovals, WaitPage, "jobs.read", waits.approvals, "", False),
+        (DecideApproval, Decided, "jobs.decide", waits.decide, "approval.decide", True),
+        (EditWait, WaitView, "jobs.edit", waits.edit, "approval.edit", True),
+        (table.GetJobTrace, table.JobTrace, "jobs.read", jobs.get_trace, "", True),
+        (table.GetJobWait, table.JobWait, "jobs.read", jobs.get_wait, "", True),
+        (table.GetCatalog, table.Catalog, "catalog.read", jobs.get_catalog, "", False),
+        (table.SetJobTags, table.JobView, "jobs.tag", jobs.set_tags, "job.tag", True),
+        (table.PublishEvent, table.Published, "events.publish", jobs.publish_event, "event.publish", False),
+    )
+)
+
+
+class Core:
+    """The kernel. One instance a program may have several of; no state is outside it."""
+
+    def __init__(self, config: Config, loaded: Loaded, clock: Clock | None = None, agents: Sequence[str] = ()) -> None:
+        self.config = config
+        self.clock: Clock = clock or SystemClock()
+        self.plugins: Sequence[PluginInfo] = loaded.infos
+        self.data, self.dev = config.data, config.dev
+        self.instances = loaded.plugins
+        self.hooks = Hooks(loaded.manager, config.plugins.order)
+        self.outbound = OutboundService(config)
+        self.catalog = Catalog(config)
+        self.catalog.fill(self.hooks, agents)
+        self.operations = self._operations()
+        self.filters: list[tuple[str, Filter]] = self.hooks.collect("register_filters")
+        self._services = self._collect_services()
+        self.records: list[Record] = [*KERNEL_RECORDS, *(r for _, r in self.hooks.collect("register_records"))]
+        self._store: Store | None = self._chosen("register_stores", config.store, "store")
+        self._engine: Engine | None = self._chosen("register_engines", config.engine, "engine")
+        self.running: dict[tuple[str, str], run.JobRun] = {}
+        self.claims: dict[tuple[str, str], run.Claim] = {}
+        self.secret = b""
+        self._problems: dict[str, str] = {}
+        self._watchdog = Watchdog()
+        self._tasks: TaskGroup | None = None
+        self._hub: Hub | None = None
+
+    # -- what is registered -------------------------------------------------------------------------------
+
+    def _operations(self) -> dict[str, Operation]:
+        found = {operation.name: operation for operation in OWN_OPERATIONS}
+        for plugin, operation in self.hooks.collect("register_operations"):
+            if operation.name in found:
+                raise TransomError(
+                    "failed_precondition", f"plugin {plugin!r} registers operation {operation.name!r}, which is there already"
+                )
+            found[operation.name] = operation
+        return found
+
+    def _collect_services(self) -> dict[type, object]:
+        found: dict[type, object] = {}
+        for plugin, service in self.hooks.collect("register_services"):
+            if service.protocol in found:
+                raise TransomError(
+                    "failed_precondition",
+                    f"plugin {plugin!r} offers the service {service.protocol.__name__}, and another plugin does; block one",
+                )
+            found[service.protocol] = service.provider
+        return found
+
+    def _chosen(self, hook: str, wanted: str, what: str) -> Any:
+        offers = {each.name: each for _, each in self.hooks.collect(hook)}
+        if wanted:
+            if wanted not in offers:
+                known = ", ".join(sorted(offers)) or "none"
+                raise TransomError("failed_precondition", f"{what} = {wanted!r}: no plugin registers it; there are: {known}")
+            return offers[wanted]
+        if len(offers) > 1:
+            raise TransomError(
+                "failed_precondition", f'there are several: {", ".join(sorted(offers))}; set {what} = "…" in transom.toml'
+            )
+        return next(iter(offers.values()), None)
+
+    @property
+    def store(self) -> Store:
+        """The one store."""
+        if self._store is None:
+            raise TransomError("failed_precondition", "there is no store; enable a plugin that registers one (such as sqlite)")
+        return self._store
+
+    @property
+    def engine(self) -> Engine:
+        """The one engine."""
+        if self._engine is None:
+            raise TransomError("failed_precondition", "there is no engine; enable a plugin that registers one")
+        return self._engine
+
+    @property
+    def hub(self) -> Hub:
+        """Followers, while the kernel runs."""
+        if self._hub is None:
+            raise TransomError("unavailable", "the kernel is not running")
+        return self._hub
+
+    # -- its life -----------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def open(self, *, own_only: bool = False) -> AsyncIterator[None]:
+        """Open the store, start the plugins' lives and the engine, and close them in the reverse order.
+
+        Parameters:
+            own_only: advance only the jobs that this kernel started.
+        """
+        async with AsyncExitStack() as stack:
+            if self._store is not None:
+                await self._open_store(stack)
+            self._tasks = await stack.enter_async_context(anyio.create_task_group())
+            stack.callback(self._tasks.cancel_scope.cancel)
+            if self._store is not None:
+                self._hub = Hub(self._store, self._on_job, self._on_anything)
+                self.spawn(self._run_hub, name="changes")
+            await self._open_plugins(stack)
+            if self._store is not None and self._engine is not None:
+                stack.push_async_callback(self._give_back)
+                await stack.enter_async_context(self._engine.run(self, own_only=own_only))
+                stack.push_async_callback(self._drain)
+            self._watchdog.start()
+            stack.callback(self._watchdog.stop)
+            stack.callback(self.close_streams)
+            yield
+
+    async def _open_store(self, stack: AsyncExitStack) -> None:
+        store = self.store
+        if hasattr(store, "data"):
+            store.data = self.data
+        await stack.enter_async_context(store.open(self.records))
+        self.secret = await anyio.to_thread.run_sync(load_secret, Path(self.data))
+        await self.catalog.keep(store)
+        worker = Worker(id=store.worker, started_at=self.clock.now())
+        await store.transact(SYSTEM, lambda tx: tx.put(worker))
+
+    async def _open_plugins(self, stack: AsyncExitStack) -> None:
+        for name, plugin in sorted(self.instances.items()):
+            life = getattr(plugin, "run", None)
+            if life is not None:
+                with blamed(name, "run"):
+                    await stack.enter_async_context(life(self))
+
+    async def _run_hub(self) -> None:
+        while True:
+            try:
+                await self.hub.run()
+            except Exception as error:
+                self.report("changes of the store", error)
+            await anyio.sleep(1)
+            self.hub.everything()
+
+    async def _drain(self) -> None:
+        """Give calls in flight that may not be repeated a few seconds to end."""
+        with anyio.move_on_after(DRAIN):
+            while any(job.critical for job in self.running.values()):
+                await anyio.sleep(0.02)
+
+    async def _give_back(self) -> None:
+        """Leave what this worker still holds to whoever comes first."""
+        with anyio.CancelScope(shield=True):
+            await self.release(self.store.worker)
+
+    async def release(self, worker: str) -> list[Lease]:
+        """Free every lease of a worker that is gone, and forget the worker; returns what can go on now."""
+
+        def write(tx: Tx) -> list[Lease]:
+            held = tx.select(Lease, "worker", {"worker": worker}, limit=NEVER)
+            tx.delete(Worker, worker)
+            return [tx.update(lease, worker="", at=tx.now) for lease in held]
+
+        return await self.store.transact(SYSTEM, write)
+
+    def close_streams(self) -> None:
+        """End every follower, so that streams close before the server waits for them."""
+        if self._hub is not None:
+            self._hub.close()
+
+    # -- the kernel's face --------------------------------------------------------------------------------
+
+    async def authenticate(self, head: RequestHead) -> Caller:
+        """Who sends this request; see `Kernel.authenticate`."""
+        caller = await self.hooks.first("authenticate", head)
+        if caller is None:
+            raise TransomError("unauthenticated", "no valid credential; send Authorization: Bearer <token>")
+        return cast(Caller, caller)
+
+    async def call(self, operation: str, request: msgspec.Struct, origin: Origin) -> Any:
+        """The one way in; see `Kernel.call`."""
+        return await operations.call(self, operation, request, origin)
+
+    async def may(self, caller: Caller, tenant: str, permission: str, object: str = "", job: Job | None = None) -> Verdict:
+        """What policy says of an access; see `Kernel.may`."""
+        return await operations.may(self, caller, tenant, permission, object, job)
+
+    def watch(self, tenant: str, tree: str, after: int = 0) -> AsyncIterator[Sequence[Entry]]:
+        """A tree's log from a seq on; see `Kernel.watch`."""
+        return self.hub.follow(tenant, tree, after)
+
+    def topic(self, topic: str) -> AbstractContextManager[Callable[[], Awaitable[None]]]:
+        """Follow a topic of changes; see `Kernel.topic`."""
+        return self.hub.topic(topic)
+
+    def service(self, protocol: type[S]) -> S | None:
+        """The provider of a service, or None."""
+        return cast(S | None, self._services.get(protocol))
+
+    def spawn(self, fn: Callable[..., Awaitable[None]], *args: Any, name: str = "") -> None:
+        """Run a task that the kernel owns; see `Kernel.spawn`."""
+        if self._tasks is None:
+            raise TransomError("unavailable", "the kernel is not running")
+        self._tasks.start_soon(self._guarded, fn, args, name, name=name or None)
+
+    async def _guarded(self, fn: Callable[..., Awaitable[None]], args: tuple[Any, ...], name: str) -> None:
+        try:
+            await fn(*args)
+        except Exception as error:
+            self.report(name or repr(fn), error)
+
+    def report(self, what: str, error: BaseException) -> None:
+        """Log a failure that nobody waits for, and keep it in health until the next start."""
+        log.error("%s failed", what, exc_info=error)
+        if len(self._problems) < MAX_PROBLEMS:
+            self._problems[what] = f"{what} failed: {type(error).__name__}"
+
+    def agents(self, tenant: str) -> Sequence[AgentView]:
+        """The tenant's agents and flows."""
+        return jobs.agent_views(self, tenant)
+
+    def agent(self, tenant: str, name: str) -> Agent | None:
+        """An agent or flow of the tenant's catalog."""
+        offer = self.catalog.offer(tenant, name)
+        return offer.agent if offer else None
+
+    def documents(self, folder: str) -> Sequence[Document]:
+        """The declared things of every bundle's subfolder."""
+        return [d for d in self.catalog.documents if d.folder == folder]
+
+    def tenants(self) -> Sequence[str]:
+        """The tenants there are."""
+        return self.config.tenants
+
+    def health(self) -> Health:
+        """How the process is."""
+        problems = [*self._problems.values(), *self.hooks.switched_off]
+        if blocked := self._watchdog.problem():
+            problems.append(blocked)
+        bad = bool(problems)
+        if not self.instances:
+            problems.append("no plugin is loaded: there is no door, store or engine")
+        return Health(ok=not bad, plugins=len(self.instances), problems=tuple(problems))
+
+    async def advance(self, tenant: str, job: str) -> None:
+        """Claim a job and run it as far as it goes; see `Kernel.advance`."""
+        try:
+            await run.advance(self, tenant, job)
+        except Exception as error:
+            self.report(f"advance of job {job}", error)
+
+    # -- for the other modules ----------------------------------------------------------------------------
+
+    def launch(self, tenant: str, job: Job, value: Json) -> None:
+        """A job was committed: its claim is handed to the engine, when the start made it."""
+        if self.engine.local:
+            self.claims[tenant, job.id] = run.Claim(job=job, epoch=1, input=value)
+        self.engine.launch(tenant, job.id)
+
+    def rested(self, tenant: str, job: str, at: int) -> None:
+        """A job gave its worker back and is due at a time."""
+        self.engine.wake(tenant, job, at)
+
+    def ended(self, tenant: str, job: Job) -> None:
+        """A job ended here."""
+        if self.hooks.has("on_job_ended"):
+            self.spawn(self.hooks.tell, "on_job_ended", tenant, job, name="on_job_ended")
+
+    def _on_job(self, tenant: str, job: str) -> None:
+        if (running := self.running.get((tenant, job))) is not None:
+            running.poke()
+        else:
+            self.engine.wake(tenant, job)
+
+    def _on_anything(self) -> None:
+        for running in self.running.values():
+            running.poke()
+
+    def fence(self, tx: Tx, job: str, epoch: int) -> Lease:
+        """The job's lease, when this worker's claim still holds.
+
+        Raises:
+            Stale: it does not.
+        """
+        lease = tx.system.get(Lease, tx.tenant, job)
+        if lease is None or lease.epoch != epoch or lease.worker != self.store.worker:
+            raise Stale(job)
+        return lease
+
+    def filters_for(self, job: Job, tenant: str) -> Filters:
+        """The filters that a job's texts pass, compiled."""
+        return Filters(self.filters, tenant, job.id, job.agent)
+
+    async def job(self, call: operations.OperationCall, identity: str, permission: str) -> Job:
+        """A job that the caller may do this with.
+
+        Raises:
+            TransomError: not_found, or permission_denied.
+        """
+        job = await self.store.get(call.origin.tenant, Job, identity)
+        if job is None:
+            raise TransomError("not_found", f"there is no job {identity!r} here")
+        await call.require(permission, job.id, job)
+        return job
+
+    async def descendants(self, tenant: str, job: Job) -> set[str]:
+        """A job and all below it."""
+        return jobs.below(job.id, await self.store.select(tenant, Job, "tree", {"tree": job.tree}, limit=10_000))
+
+
+def load_secret(data: Path) -> bytes:
+    """The data folder's key, made when it is missing; two processes that start at once get the same one."""
+    path = data / SECRET_FILE
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = path.with_suffix(f".{os.getpid()}.{secrets.token_hex(4)}")
+    if not path.exists():
+        fresh.touch(mode=0o600, exist_ok=False)
+        fresh.write_bytes(secrets.token_bytes(32))
+        try:
+            os.link(fresh, path)
+        except FileExistsError:
+            pass
+        finally:
+            fresh.unlink()
+    return path.read_bytes()

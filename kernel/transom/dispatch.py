@@ -1,0 +1,174 @@
+"""Calling hooks: pluggy validates and orders the implementations, and from then on the kernel calls them itself.
+
+pluggy's own calling cannot await, loses whose result is whose, and lets one that raises stop the rest. `Hooks`
+turns each hook into a tuple of bound functions, once; nothing else calls a hook.
+"""
+
+import inspect
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import Any
+
+import pluggy
+from transom_hookspecs import FAMILIES, PluginError, TransomError, Verdict
+
+log = logging.getLogger("transom.hooks")
+
+DECIDING = frozenset({"authenticate", "authorize", "admit", "before_tool"})
+STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
+OFF_AFTER = 5
+
+
+def kind_of(name: str) -> str:
+    """The kind of a hook, which the first word of its name tells."""
+    word = name.partition("_")[0]
+    if name in DECIDING:
+        return "deciding"
+    if word in ("register", "on", "around"):
+        return word
+    raise ValueError(f"hook {name!r} has no kind: its first word must be register, on, around or a deciding verb")
+
+
+class Manager(pluggy.PluginManager):
+    """pluggy's manager, which looks for hooks among a plugin's functions only and runs none of its properties."""
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
+        """The marker's options when the attribute is a function that has it."""
+        if not inspect.isroutine(inspect.getattr_static(plugin, name, None)):
+            return None
+        return super().parse_hookimpl_opts(plugin, name)
+
+
+def new_manager() -> Manager:
+    """A plugin manager that knows the contract's hooks."""
+    manager = Manager("transom")
+    for family in FAMILIES:
+        manager.add_hookspecs(family)
+    return manager
+
+
+class Impl:
+    """One plugin's implementation of a hook, called with the hook's arguments in their order."""
+
+    __slots__ = ("call", "failures", "is_async", "plugin")
+
+    def __init__(self, implementation: pluggy.HookImpl, arguments: Sequence[str]) -> None:
+        self.plugin = implementation.plugin_name
+        self.is_async = inspect.iscoroutinefunction(implementation.function)
+        self.call = adapted(implementation.function, tuple(implementation.argnames), tuple(arguments))
+        self.failures = 0
+
+
+def adapted(function: Callable[..., Any], taken: tuple[str, ...], given: tuple[str, ...]) -> Callable[..., Any]:
+    """The function itself when it takes every argument, else one that passes on those that it takes."""
+    if taken == given:
+        return function
+    places = [given.index(name) for name in taken]
+    return lambda *args: function(*[args[i] for i in places])
+
+
+@contextmanager
+def blamed(plugin: str, hook: str) -> Iterator[None]:
+    """Whatever a plugin raises that is no TransomError becomes a PluginError that names it."""
+    try:
+        yield
+    except TransomError:
+        raise
+    except Exception as error:
+        log.exception("plugin %r failed in %s", plugin, hook)
+        raise PluginError(plugin, hook) from error
+
+
+class Hooks:
+    """Every hook's implementations, frozen at start."""
+
+    def __init__(self, manager: pluggy.PluginManager, order: Sequence[str] = ()) -> None:
+        self.switched_off: list[str] = []
+        self.impls: dict[str, tuple[Impl, ...]] = {}
+        for name, caller in vars(manager.hook).items():
+            if isinstance(caller, pluggy.HookCaller) and caller.spec is not None:
+                self.impls[name] = tuple(
+                    Impl(i, caller.spec.argnames) for i in ordered(list(reversed(caller.get_hookimpls())), order)
+                )
+
+    def collect(self, hook: str) -> list[tuple[str, Any]]:
+        """Every object that the plugins register, each with its plugin's name.
+
+        Raises:
+            PluginError: one raised, or returned something that is no list.
+        """
+        found: list[tuple[str, Any]] = []
+        for impl in self.impls[hook]:
+            with blamed(impl.plugin, hook):
+                found.extend((impl.plugin, each) for each in impl.call() or ())
+        return found
+
+    async def first(self, hook: str, *args: Any) -> Any:
+        """The first answer that is not None; one that raises ends the search."""
+        for impl in self.impls[hook]:
+            with blamed(impl.plugin, hook):
+                value = await impl.call(*args) if impl.is_async else impl.call(*args)
+            if value is not None:
+                return value
+        return None
+
+    async def every(self, hook: str, *args: Any) -> list[Any]:
+        """All answers that are not None, in order; one that raises ends the search."""
+        found = []
+        for impl in self.impls[hook]:
+            with blamed(impl.plugin, hook):
+                value = await impl.call(*args) if impl.is_async else impl.call(*args)
+            if value is not None:
+                found.append(value)
+        return found
+
+    async def strictest(self, hook: str, *args: Any) -> Verdict | None:
+        """The strictest verdict, the first of equals; a plugin that fails denies."""
+        worst: Verdict | None = None
+        for impl in self.impls[hook]:
+            try:
+                with blamed(impl.plugin, hook):
+                    verdict: Verdict | None = await impl.call(*args) if impl.is_async else impl.call(*args)
+            except TransomError as error:
+                return Verdict(ruling="deny", reason=error.message)
+            if verdict is None:
+                continue
+            if worst is None or STRICTNESS[verdict.ruling] > STRICTNESS[worst.ruling]:
+                worst = verdict
+            if worst.ruling == "deny":
+                break
+        return worst
+
+    async def tell(self, hook: str, *args: Any) -> None:
+        """Tell everyone; failures are logged, and five in a row switch an implementation off."""
+        for impl in self.impls[hook]:
+            if impl.failures >= OFF_AFTER:
+                continue
+            try:
+                await impl.call(*args) if impl.is_async else impl.call(*args)
+                impl.failures = 0
+            except Exception:
+                impl.failures += 1
+                log.exception("plugin %r failed in %s (%d in a row)", impl.plugin, hook, impl.failures)
+                if impl.failures >= OFF_AFTER:
+                    self.switched_off.append(f"plugin {impl.plugin!r}: {hook} is off after {OFF_AFTER} failures in a row")
+
+    def has(self, hook: str) -> bool:
+        """Whether any plugin implements it."""
+        return bool(self.impls[hook])
+
+    @asynccontextmanager
+    async def around(self, hook: str, *args: Any) -> AsyncIterator[None]:
+        """Nest the context managers that plugins return; one that fails to open fails what it wraps."""
+        async with AsyncExitStack() as stack:
+            for impl in self.impls[hook]:
+                with blamed(impl.plugin, hook):
+                    await stack.enter_async_context(impl.call(*args))
+            yield
+
+
+def ordered(implementations: list[pluggy.HookImpl], order: Sequence[str]) -> list[pluggy.HookImpl]:
+    """Plugins that the setting `plugins.order` names first, in that order; all others as they were."""
+    places = {name: i for i, name in enumerate(order)}
+    return sorted(implementations, key=lambda i: places.get(i.plugin_name, len(places)))

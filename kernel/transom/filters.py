@@ -1,0 +1,124 @@
+"""The seam that every text passes before it is recorded.
+
+A job compiles the plugins' filters once. Without one, a text costs nothing. A filter that fails masks the rest
+of its text; it never passes it on.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from transom_hookspecs import Filter, FilterScope, Json, Source, TextFilter
+
+log = logging.getLogger("transom.filters")
+
+MASK = "[withheld]"
+
+
+class Guarded:
+    """A plugin's TextFilter that masks instead of failing."""
+
+    __slots__ = ("_filter", "_plugin")
+
+    def __init__(self, plugin: str, filter: TextFilter) -> None:
+        self._plugin = plugin
+        self._filter: TextFilter | None = filter
+
+    def feed(self, text: str) -> str:
+        """More of the text; nothing passes after a failure."""
+        if self._filter is None:
+            return ""
+        try:
+            return self._filter.feed(text)
+        except Exception:
+            return self._failed()
+
+    def end(self) -> str:
+        """The rest of the text."""
+        if self._filter is None:
+            return ""
+        try:
+            return self._filter.end()
+        except Exception:
+            return self._failed()
+
+    def _failed(self) -> str:
+        log.exception("filter of plugin %r failed; the rest of the text is withheld", self._plugin)
+        self._filter = None
+        return MASK
+
+
+class Pipe:
+    """One text through all filters, in order."""
+
+    __slots__ = ("_filters",)
+
+    def __init__(self, filters: Sequence[TextFilter]) -> None:
+        self._filters = filters
+
+    def feed(self, text: str) -> str:
+        """More of the text; returns what has passed every filter."""
+        for each in self._filters:
+            text = each.feed(text)
+        return text
+
+    def end(self) -> str:
+        """What the filters still hold, passed on through those after them."""
+        rest = ""
+        for each in self._filters:
+            rest = (each.feed(rest) if rest else "") + each.end()
+        return rest
+
+
+class Filters:
+    """The filters of one job, compiled."""
+
+    def __init__(self, filters: Sequence[tuple[str, Filter]], tenant: str, job: str, agent: str) -> None:
+        self._filters = filters
+        self._names = (tenant, job, agent)
+
+    def open(self, source: Source) -> Pipe:
+        """A pipe for one text."""
+        if not self._filters:
+            return Pipe(())
+        tenant, job, agent = self._names
+        scope = FilterScope(tenant=tenant, job=job, agent=agent, source=source)
+        opened: list[TextFilter] = []
+        for plugin, each in self._filters:
+            try:
+                made = each.open(scope)
+            except Exception:
+                log.exception("filter of plugin %r failed to open; texts are withheld", plugin)
+                made = _Withhold()
+            if made is not None:
+                opened.append(Guarded(plugin, made))
+        return Pipe(opened)
+
+    def text(self, source: Source, text: str) -> str:
+        """A whole text."""
+        if not self._filters or not text:
+            return text
+        pipe = self.open(source)
+        return pipe.feed(text) + pipe.end()
+
+    def value(self, source: Source, value: Json) -> Json:
+        """Every text of a JSON value, keys too."""
+        if not self._filters:
+            return value
+        if isinstance(value, str):
+            return self.text(source, value)
+        if isinstance(value, list):
+            return [self.value(source, each) for each in value]
+        if isinstance(value, dict):
+            return {self.text(source, k): self.value(source, v) for k, v in value.items()}
+        return value
+
+
+class _Withhold:
+    def feed(self, text: str) -> str:
+        return ""
+
+    def end(self) -> str:
+        return MASK
+
+
+__all__ = ["MASK", "Filters", "Pipe"]

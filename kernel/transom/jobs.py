@@ -1,0 +1,342 @@
+"""Operations that read jobs, and the small ones that change them."""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from transom_hookspecs import (
+    AgentView,
+    BranchCost,
+    CallEnded,
+    CancelJob,
+    Catalog,
+    Cost,
+    CostView,
+    EventWait,
+    GetCatalog,
+    GetJob,
+    GetJobTrace,
+    GetJobWait,
+    Job,
+    JobAnswer,
+    JobOutput,
+    JobPage,
+    JobTrace,
+    JobView,
+    JobWait,
+    ListJobs,
+    PendingStep,
+    Published,
+    PublishEvent,
+    SetJobTags,
+    StartJob,
+    Step,
+    StepView,
+    TransomError,
+    Tx,
+    Wait,
+    WatchGrant,
+    WatchJob,
+)
+
+from . import waits
+from .operations import OperationCall
+from .start import start
+from .tree import Ended, TreeWork
+
+if TYPE_CHECKING:
+    from .core import Core
+
+MAX_TAGS = 50
+MAX_TAG = 100
+
+
+async def start_job(call: OperationCall, request: StartJob) -> JobAnswer:
+    """StartJob."""
+    check_tags(request.tags)
+    started = await start(call.core, request, call.origin)
+    return JobAnswer(job=await view(call, started.job), retried=started.retried)
+
+
+async def get_job(call: OperationCall, request: GetJob) -> JobView:
+    """GetJob."""
+    return await view(call, await call.core.job(call, request.id, "jobs.read"))
+
+
+async def view(call: OperationCall, job: Job) -> JobView:
+    """A job as this caller sees it, with its output, open waits, children and cost."""
+    core, tenant = call.core, call.origin.tenant
+    content = (await core.may(call.origin.caller, tenant, "content.read", job.id, job)).ruling == "allow"
+    output = await core.store.get(tenant, JobOutput, job.id) if content and job.ended else None
+    children = await core.store.select(tenant, Job, "children", {"parent": job.id})
+    open_waits = [] if job.ended else await core.store.select(tenant, Wait, "job", {"job": job.id, "open": True})
+    return msgspec.structs.replace(
+        brief(job),
+        output=output.value if output else None,
+        children=tuple(child.id for child in children),
+        approvals=tuple([await waits.view(core, tenant, call.origin.caller, wait, job) for wait in open_waits]),
+        cost=await cost(core, tenant, job, children),
+        content=content,
+    )
+
+
+def brief(job: Job) -> JobView:
+    """A job's facts."""
+    return JobView(
+        id=job.id,
+        agent=job.agent,
+        status=job.status,
+        started_at=job.created_at,
+        tree=job.tree,
+        token=job.token,
+        closed_at=job.ended_at,
+        error=job.error,
+        flow=job.flow,
+        card=job.card,
+        conversation=job.conversation,
+        turn=job.turn,
+        tags=job.tags,
+        team=job.team,
+        labels=job.labels,
+        taint=job.taint,
+        caller=job.caller.principal,
+    )
+
+
+async def cost(core: "Core", tenant: str, job: Job, children: list[Job]) -> CostView | None:
+    """What a job and all below it cost; None when nothing was spent."""
+    rows = await core.store.select(tenant, Cost, "tree", {"tree": job.tree})
+    if not rows:
+        return None
+    agents = {job.id: job.agent}
+    if children:
+        members = await core.store.select(tenant, Job, "tree", {"tree": job.tree})
+        inside = below(job.id, members)
+        agents |= {m.id: m.agent for m in members if m.id in inside}
+    branches = tuple(branch(identity, agent, [r for r in rows if r.job == identity]) for identity, agent in agents.items())
+    return CostView(
+        usd=sum(b.usd for b in branches),
+        calls=sum(b.calls for b in branches),
+        input_tokens=sum(b.input_tokens for b in branches),
+        output_tokens=sum(b.output_tokens for b in branches),
+        branches=branches,
+    )
+
+
+def branch(job: str, agent: str, rows: list[Cost]) -> BranchCost:
+    """One job's part of a tree's cost."""
+    return BranchCost(
+        job=job,
+        agent=agent,
+        models=tuple(r.model for r in rows),
+        calls=sum(r.calls for r in rows),
+        input_tokens=sum(r.input_tokens for r in rows),
+        output_tokens=sum(r.output_tokens for r in rows),
+        cached_tokens=sum(r.cached_tokens for r in rows),
+        usd=sum(r.micro_usd for r in rows) / 1_000_000,
+    )
+
+
+def below(root: str, members: list[Job]) -> set[str]:
+    """A job and all that it delegated to, directly or not; `members` in the order in which they were made."""
+    inside = {root}
+    for member in members:
+        if member.parent in inside:
+            inside.add(member.id)
+    return inside
+
+
+async def list_jobs(call: OperationCall, request: ListJobs) -> JobPage:
+    """ListJobs: a cursor is the last job's place in the order."""
+    if not 1 <= request.limit <= 200:
+        raise TransomError("invalid_argument", "limit: must be 1 to 200")
+    after = parse_cursor(request.cursor)
+    page = await call.core.store.select(
+        call.origin.tenant, Job, "recent", {"top": True}, after=after, limit=request.limit
+    )
+    cursor = f"{page[-1].created_at}.{page[-1].id}" if len(page) == request.limit else ""
+    return JobPage(jobs=tuple(brief(job) for job in page), cursor=cursor)
+
+
+def parse_cursor(cursor: str) -> tuple[int, str] | None:
+    """A cursor of ListJobs."""
+    if not cursor:
+        return None
+    at, dot, identity = cursor.partition(".")
+    if not dot or not at.isdecimal() or not at.isascii() or len(at) > 15:
+        raise TransomError("invalid_argument", "cursor: is none of this list; leave it out to begin")
+    return int(at), identity
+
+
+async def cancel_job(call: OperationCall, request: CancelJob) -> JobView:
+    """CancelJob: the job and its children, at once; a job that has ended stays as it is."""
+    core, tenant = call.core, call.origin.tenant
+    job = await core.job(call, request.id, "jobs.cancel")
+    if not job.ended:
+        job = await call.transact(
+            lambda tx: write_cancel(tx, job.id), object=job.id, details={"reason": request.reason} if request.reason else None
+        )
+        core.engine.cancel(tenant, job.id)
+    return await view(call, job)
+
+
+def write_cancel(tx: Tx, identity: str) -> Job:
+    """End a job as cancelled, inside a transaction."""
+    job = tx.get(Job, identity)
+    assert job is not None
+    work = TreeWork(tx, job.tree)
+    ended = work.end(job, Ended(status="cancelled"))
+    work.finish()
+    return ended
+
+
+async def watch_job(call: OperationCall, request: WatchJob) -> WatchGrant:
+    """WatchJob: the job may be followed, and the cursor is one of its own log."""
+    job = await call.core.job(call, request.id, "jobs.read")
+    await call.require("feeds.read", job.id, job)
+    await call.require("content.read", job.id, job)
+    if request.token and request.token != job.token:
+        raise TransomError("invalid_argument", "the cursor's token is not of this job; begin without one")
+    if request.since_seq < 0 or request.since_seq > await call.core.store.last(call.origin.tenant, job.tree):
+        raise TransomError("invalid_argument", f"since_seq: {request.since_seq} is not in this job's log; begin without one")
+    return WatchGrant(job=brief(job), since_seq=request.since_seq)
+
+
+async def get_trace(call: OperationCall, request: GetJobTrace) -> JobTrace:
+    """GetJobTrace: the steps in the order of their keys' numbers."""
+    job = await call.core.job(call, request.id, "jobs.read")
+    steps = await call.core.store.select(call.origin.tenant, Step, "job", {"job": job.id}, limit=10_000)
+    steps.sort(key=lambda step: [int(part) for part in step.key.split(".")])
+    return JobTrace(job=await view(call, job), steps=tuple(step_view(step) for step in steps))
+
+
+def step_view(step: Step) -> StepView:
+    """A step without what it read and wrote."""
+    return StepView(
+        job=step.job,
+        key=step.key,
+        kind=step.kind,
+        name=step.name,
+        state=step.state,
+        attempt=step.attempt,
+        verdict=step.verdict,
+        error=step.error,
+        child=step.child,
+        begun_at=step.begun_at,
+        ended_at=step.ended_at,
+    )
+
+
+async def get_wait(call: OperationCall, request: GetJobWait) -> JobWait:
+    """GetJobWait: one sentence for each step that is not done."""
+    core, tenant = call.core, call.origin.tenant
+    job = await core.job(call, request.id, "jobs.read")
+    steps = await core.store.select(tenant, Step, "job", {"job": job.id}, limit=10_000)
+    open_waits = await core.store.select(tenant, Wait, "job", {"job": job.id, "open": True})
+    by_step = {wait.step: wait for wait in open_waits}
+    failures = [s for s in steps if s.error is not None]
+    last = failures[-1].error.message if failures and failures[-1].error else ""
+    pending = tuple(pending_step(s, by_step.get(s.key), last) for s in steps if s.state != "done")
+    return JobWait(
+        job=job.id,
+        status=job.status,
+        why=" ".join(p.why for p in pending) or plain_status(job),
+        queue=core.engine.name,
+        steps=() if job.ended else pending,
+    )
+
+
+def plain_status(job: Job) -> str:
+    """Why a job with no pending step is where it is."""
+    if job.ended:
+        return f"The job has ended ({job.status})."
+    return "The job waits for a worker." if job.status == "queued" else "The job is being worked on."
+
+
+def pending_step(step: Step, wait: Wait | None, last_failure: str) -> PendingStep:
+    """What one step waits for."""
+    what = f"Step {step.key} ({step.kind} {step.name})" if step.name else f"Step {step.key} ({step.kind})"
+    if wait is not None:
+        who = ", ".join(wait.rule.deciders) or "whoever may decide here"
+        why, waits_for = f"{what} waits for a person to decide: {who}.", wait.id
+    elif step.child:
+        why, waits_for = f"{what} waits for job {step.child}.", step.child
+    elif step.kind == "event":
+        why, waits_for = f"{what} waits for an event of source {step.name!r}.", step.name
+    elif step.kind == "sleep":
+        why, waits_for = f"{what} waits for a timer.", str(step.until)
+    elif step.state == "ready":
+        why, waits_for = f"{what} may go on and waits for a worker.", "worker"
+    else:
+        why, waits_for = f"{what} is being run.", ""
+    return PendingStep(
+        key=step.key,
+        kind=step.kind,
+        name=step.name,
+        attempts=step.attempt,
+        why=why,
+        waits_for=waits_for,
+        last_failure=last_failure,
+        since=step.begun_at,
+    )
+
+
+async def get_catalog(call: OperationCall, request: GetCatalog) -> Catalog:
+    """GetCatalog."""
+    return Catalog(agents=tuple(agent_views(call.core, call.origin.tenant)))
+
+
+def agent_views(core: "Core", tenant: str) -> list[AgentView]:
+    """The tenant's agents and flows."""
+    return [offer.view() for offer in core.catalog.offers(tenant)]
+
+
+async def set_tags(call: OperationCall, request: SetJobTags) -> JobView:
+    """SetJobTags, also after the job ended."""
+    job = await call.core.job(call, request.id, "jobs.tag")
+    check_tags(request.add)
+
+    def write(tx: Tx) -> Job:
+        current = tx.get(Job, job.id)
+        assert current is not None
+        kept = [t for t in current.tags if t not in request.remove]
+        tags = tuple(dict.fromkeys([*kept, *request.add]))
+        check_tags(tags)
+        return tx.update(current, tags=tags)
+
+    details = {"add": list(request.add), "remove": list(request.remove)}
+    return await view(call, await call.transact(write, object=job.id, details=details))
+
+
+def check_tags(tags: tuple[str, ...]) -> None:
+    """At most 50 tags of at most 100 characters."""
+    if len(tags) > MAX_TAGS or any(not t or len(t) > MAX_TAG or not t.isprintable() for t in tags):
+        raise TransomError("invalid_argument", f"tags: at most {MAX_TAGS}, each of 1 to {MAX_TAG} printable characters")
+
+
+async def publish_event(call: OperationCall, request: PublishEvent) -> Published:
+    """PublishEvent: every step that waits for such an event goes on with its payload."""
+    if not request.source:
+        raise TransomError("invalid_argument", "source: must name the event's source")
+
+    def write(tx: Tx) -> Published:
+        woken = []
+        for waiting in tx.select(EventWait, "source", {"source": request.source}, limit=10_000):
+            if all(request.payload.get(k) == v for k, v in waiting.match.items()):
+                deliver(tx, waiting, request)
+                woken.append(waiting.job)
+        return Published(jobs=tuple(woken))
+
+    return await call.transact(write, object=request.source)
+
+
+def deliver(tx: Tx, waiting: EventWait, request: PublishEvent) -> None:
+    """Give an event to a step that waits for it."""
+    tx.delete(EventWait, waiting.source, waiting.job, waiting.step)
+    step, job = tx.get(Step, waiting.job, waiting.step), tx.get(Job, waiting.job)
+    if step is None or job is None or step.state != "waiting":
+        return
+    work = TreeWork(tx, job.tree)
+    work.settle_step(step, result=request.payload)
+    if step.call:
+        work.log(CallEnded(job=job.id, call=step.call, content=request.payload))
+    work.finish()

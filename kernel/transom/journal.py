@@ -1,0 +1,225 @@
+"""The journal of one running job: what its steps gave, and the writing of steps and events.
+
+What is recorded waits up to `limits.text_flush` to be written together; whoever needs it to be durable first
+(an effect that may not be repeated, the end of the job) calls `write`, which takes along all that waits.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import anyio
+import msgspec
+from transom_hookspecs import (
+    Conversation,
+    Cost,
+    Event,
+    Item,
+    Job,
+    Json,
+    Nondeterminism,
+    Step,
+    Text,
+    TokenCount,
+    TransomError,
+    Tx,
+)
+
+from . import schemas
+from .tree import TreeWork
+
+if TYPE_CHECKING:
+    from .core import Core
+
+T = TypeVar("T")
+
+
+class Batch:
+    """What waits to be written."""
+
+    __slots__ = ("costs", "events", "items", "relaxed", "size", "steps")
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.steps: dict[str, Step] = {}
+        self.items: list[Item] = []
+        self.costs: list[tuple[str, TokenCount]] = []
+        self.size = 0
+        self.relaxed = True
+
+    def text(self, job: str, message: str, delta: str) -> None:
+        """Add text; the deltas of one batch and message are one event."""
+        last = self.events[-1] if self.events else None
+        if isinstance(last, Text) and last.message == message and last.job == job:
+            self.events[-1] = Text(job=job, message=message, delta=last.delta + delta)
+        else:
+            self.events.append(Text(job=job, message=message, delta=delta))
+        self.size += len(delta)
+
+
+class Journal:
+    """The steps of a job, by key, and what of them is still to be written."""
+
+    def __init__(self, core: "Core", tenant: str, job: Job, epoch: int, steps: list[Step]) -> None:
+        self.core, self.tenant, self.job, self.epoch = core, tenant, job, epoch
+        self.steps = {step.key: step for step in steps}
+        self.failed: BaseException | None = None
+        self._batch = Batch()
+        self._lock = anyio.Lock(fast_acquire=True)
+        self._timer: asyncio.TimerHandle | None = None
+        self._written = 0.0
+
+    def recorded(self, key: str, kind: str, name: str, arguments: Json = None) -> Step | None:
+        """The record of a step, or None in its first life.
+
+        Raises:
+            Nondeterminism: the record is of another step.
+        """
+        step = self.steps.get(key)
+        if step is None:
+            if len(self.steps) >= self.core.config.limits.steps:
+                raise TransomError(
+                    "resource_exhausted",
+                    f"the job has made {len(self.steps)} steps, its limit; an operator can raise limits.steps",
+                    {"type": "oz0_tree_limit", "scope": "steps", "limit": len(self.steps)},
+                )
+            return None
+        same = step.kind == kind and step.name == name
+        if not same:
+            raise Nondeterminism(key, f"{step.kind} {step.name!r}", f"{kind} {name!r}")
+        if arguments is not None and step.arguments is not None and schemas.canonical(step.arguments) != schemas.canonical(arguments):
+            raise Nondeterminism(key, f"{kind} {name!r} with other arguments", "called again")
+        return step
+
+    def record(self, step: Step, *events: Event, relaxed: bool = False) -> None:
+        """Note a step's new state and what the log says of it."""
+        self.steps[step.key] = step
+        self._batch.steps[step.key] = step
+        self.log(*events, relaxed=relaxed)
+
+    def log(self, *events: Event, relaxed: bool = False) -> None:
+        """Note events."""
+        self._batch.events.extend(events)
+        self._batch.relaxed = self._batch.relaxed and relaxed
+        self._arm()
+
+    def item(self, item: Item) -> None:
+        """Note an item of the job's conversation; its number is given when it is written."""
+        self._batch.items.append(item)
+
+    def cost(self, model: str, usage: TokenCount) -> None:
+        """Note what a model call cost."""
+        self._batch.costs.append((model, usage))
+
+    async def text(self, message: str, delta: str, *, first: bool) -> None:
+        """Note text that streams in; written at once when it is a message's first, else with what comes soon."""
+        limits, batch = self.core.config.limits, self._batch
+        batch.text(self.job.id, message, delta)
+        late = asyncio.get_running_loop().time() - self._written >= limits.text_flush
+        if first or late or batch.size >= limits.text_flush_bytes:
+            await self.write()
+        else:
+            self._arm()
+
+    def log_text(self, message: str, text: str) -> None:
+        """Note a whole text."""
+        self._batch.text(self.job.id, message, text)
+        self._arm()
+
+    def _arm(self) -> None:
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self.core.config.limits.text_flush, self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        self.core.spawn(self._write_timed, name=f"journal of {self.job.id}")
+
+    async def _write_timed(self) -> None:
+        try:
+            await self.write()
+        except TransomError as error:
+            self.failed = error  # the job's own next call raises it
+
+    async def write(self, extra: Callable[[TreeWork], T] | None = None) -> T | None:
+        """Write all that waits, and `extra` with it, in one transaction.
+
+        Raises:
+            Stale: another worker has the job, or it has ended.
+            StoreUnavailable: nothing was written.
+        """
+        if self.failed is not None:
+            raise self.failed
+        async with self._lock:
+            batch, self._batch = self._batch, Batch()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if extra is None and not batch.events and not batch.steps:
+                return None
+            self._written = asyncio.get_running_loop().time()
+            try:
+                return await self.core.store.transact(
+                    self.tenant, lambda tx: self._apply(tx, batch, extra), relaxed=extra is None and batch.relaxed
+                )
+            except TransomError as error:
+                self.failed = error
+                raise
+
+    def close(self) -> None:
+        """Drop what waits, and the timer."""
+        self._batch = Batch()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _apply(self, tx: Tx, batch: Batch, extra: Callable[[TreeWork], T] | None) -> T | None:
+        self.core.fence(tx, self.job.id, self.epoch)
+        work = TreeWork(tx, self.job.tree)
+        for step in batch.steps.values():
+            tx.put(step)
+        for model, usage in batch.costs:
+            self._add_cost(tx, model, usage)
+        if batch.items:
+            self._add_items(tx, batch.items)
+        work.log(*batch.events)
+        result = extra(work) if extra is not None else None
+        work.finish()
+        return result
+
+    def _add_cost(self, tx: Tx, model: str, usage: TokenCount) -> None:
+        tree, job = self.job.tree, self.job.id
+        before = tx.get(Cost, tree, job, model) or Cost(tree=tree, job=job, model=model)
+        tx.put(
+            msgspec.structs.replace(
+                before,
+                calls=before.calls + 1,
+                input_tokens=before.input_tokens + usage.input_tokens,
+                output_tokens=before.output_tokens + usage.output_tokens,
+                cached_tokens=before.cached_tokens + usage.cached_tokens,
+                micro_usd=before.micro_usd + round(usage.usd * 1_000_000),
+            )
+        )
+
+    def _add_items(self, tx: Tx, items: list[Item]) -> None:
+        conversation = tx.get(Conversation, self.job.conversation)
+        if conversation is None:
+            return
+        number = conversation.items
+        for item in items:
+            if tx.count(Item, "id", {"conversation": item.conversation, "id": item.id}, limit=1):
+                continue  # an earlier life of the job kept it
+            number += 1
+            tx.put(msgspec.structs.replace(item, number=number))
+        tx.update(conversation, items=number, updated_at=tx.now)
+
+
+def outcome(step: Step) -> Json:
+    """What a finished step gives the agent.
+
+    Raises:
+        TransomError: what it failed with.
+    """
+    if step.error is not None:
+        raise step.error.error()
+    return cast(Json, step.result)

@@ -1,0 +1,160 @@
+"""Followers: everything that waits for a commit hangs on the store's one iterator of changes.
+
+A tree's followers share a tail: its last events, decoded once. Only who is behind it reads the store.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from transom_hookspecs import Change, Entry, Store
+
+TAIL = 1_000
+SLICE = 200
+
+
+class Signal:
+    """Wakes whoever waits for something to change; a change while nobody waits is not lost on the next wait."""
+
+    __slots__ = ("count", "waiters")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.waiters: set[asyncio.Future[None]] = set()
+
+    def set(self) -> None:
+        """Something changed."""
+        self.count += 1
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self.waiters.clear()
+
+    async def after(self, count: int) -> int:
+        """Wait until there was a change since `count`; returns the new count."""
+        while self.count == count:
+            waiter = asyncio.get_running_loop().create_future()
+            self.waiters.add(waiter)
+            try:
+                await waiter
+            finally:
+                self.waiters.discard(waiter)
+        return self.count
+
+
+class Tail:
+    """The last events of a tree that somebody follows.
+
+    `foreign` counts the commits that others made, whose entries only the store has.
+    """
+
+    __slots__ = ("entries", "followers", "foreign", "signal")
+
+    def __init__(self) -> None:
+        self.entries: deque[Entry] = deque(maxlen=TAIL)
+        self.signal = Signal()
+        self.followers = 0
+        self.foreign = 0
+
+    def extend(self, entries: Sequence[Entry]) -> None:
+        """Take what was committed here; what another process committed comes with no entries."""
+        if not entries:
+            self.foreign += 1
+        elif not self.entries or entries[0].seq == self.entries[-1].seq + 1:
+            self.entries.extend(entries)
+        elif entries[-1].seq > self.entries[-1].seq:
+            self.entries = deque(entries, maxlen=TAIL)
+        self.signal.set()
+
+    def after(self, seq: int) -> list[Entry] | None:
+        """The entries after a seq, or None when they do not follow on it without a gap."""
+        if not self.entries or self.entries[0].seq > seq + 1:
+            return None
+        start = seq + 1 - self.entries[0].seq
+        if start >= len(self.entries):
+            return []
+        return [self.entries[i] for i in range(start, min(start + SLICE, len(self.entries)))]
+
+
+class Hub:
+    """Hands out the store's changes: to tails, to topics, and to the kernel for jobs."""
+
+    def __init__(self, store: Store, on_job: Callable[[str, str], None], on_wake: Callable[[], None]) -> None:
+        self._store = store
+        self._on_job, self._on_wake = on_job, on_wake
+        self._tails: dict[str, Tail] = {}
+        self._topics: dict[str, Signal] = {}
+        self._closed = False
+
+    async def run(self) -> None:
+        """Hand out changes until cancelled."""
+        async for changes in self._store.changes():
+            for change in changes:
+                self._take(change)
+
+    def _take(self, change: Change) -> None:
+        kind, _, rest = change.topic.partition("/")
+        if kind == "tree":
+            if tail := self._tails.get(rest):
+                tail.extend(change.entries)
+        elif kind == "job":
+            tenant, _, job = rest.partition("/")
+            self._on_job(tenant, job)
+        elif kind == "*":
+            self.everything()
+        elif signal := self._topics.get(change.topic):
+            signal.set()
+
+    def everything(self) -> None:
+        """Anything may have changed: all followers look again."""
+        for tail in self._tails.values():
+            tail.extend(())
+        for signal in self._topics.values():
+            signal.set()
+        self._on_wake()
+
+    def close(self) -> None:
+        """End every follower: each `follow` returns after what it has."""
+        self._closed = True
+        for tail in self._tails.values():
+            tail.signal.set()
+
+    async def follow(self, tenant: str, tree: str, after: int) -> AsyncIterator[Sequence[Entry]]:
+        """A tree's log after a seq, in batches, as it grows."""
+        with self._tail(f"{tenant}/{tree}") as tail:
+            looked = -1
+            while not self._closed:
+                seen, foreign = tail.signal.count, tail.foreign
+                batch = tail.after(after)
+                if batch is None or (not batch and looked != foreign):
+                    batch = await self._store.read(tenant, tree, after, SLICE)
+                    looked = foreign if not batch else looked
+                if batch:
+                    after = batch[-1].seq
+                    yield batch
+                else:
+                    await tail.signal.after(seen)
+
+    @contextmanager
+    def _tail(self, key: str) -> Iterator[Tail]:
+        tail = self._tails.setdefault(key, Tail())
+        tail.followers += 1
+        try:
+            yield tail
+        finally:
+            tail.followers -= 1
+            if not tail.followers:
+                self._tails.pop(key, None)
+
+    @contextmanager
+    def topic(self, topic: str) -> Iterator[Callable[[], Awaitable[None]]]:
+        """Follow a topic; see `Kernel.topic`."""
+        signal = self._topics.setdefault(topic, Signal())
+        count = signal.count
+
+        async def changed() -> None:
+            nonlocal count
+            count = await signal.after(count)
+
+        yield changed

@@ -1,0 +1,195 @@
+"""A model call as a step: streamed into the log, recorded once, made again as another attempt after a cut."""
+
+import hashlib
+import re
+from contextlib import aclosing, nullcontext
+from typing import TYPE_CHECKING
+
+import anyio
+import msgspec
+from transom_hookspecs import (
+    JsonObject,
+    Message,
+    Model,
+    ModelAnswer,
+    ModelEnd,
+    ModelRequest,
+    Step,
+    TextCut,
+    TextDelta,
+    TextEnded,
+    ToolCall,
+    TransomError,
+    Usage,
+)
+
+from .journal import outcome
+
+if TYPE_CHECKING:
+    from .run import JobRun
+
+CALL_ID = re.compile(r"[\x21-\x7e]{1,64}\Z")
+RETRYABLE = frozenset({"unavailable", "deadline_exceeded"})
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent asked a model."""
+
+    model: str
+    messages: tuple[Message, ...]
+    functions: tuple[str, ...]
+    output_schema: JsonObject | None
+    max_tokens: int
+    temperature: float | None
+    options: JsonObject
+
+
+class Spoken(msgspec.Struct):
+    """Where the message of one attempt stands: its id, and its text so far."""
+
+    id: str
+    parts: list[str]
+
+
+def message_id(job: str, key: str, attempt: int) -> str:
+    """`<job>:<step>`, and from the second attempt on `<job>:<step>~<attempt>`."""
+    return f"{job}:{key}" if attempt == 1 else f"{job}:{key}~{attempt}"
+
+
+async def ask(run: "JobRun", key: str, asked: Asked) -> ModelAnswer:
+    """Make or replay a model step.
+
+    Raises:
+        TransomError: the model's error, which is recorded and the same on replay.
+    """
+    step = run.journal.recorded(key, "model", asked.model)
+    if step is not None and step.state == "done":
+        return msgspec.convert(outcome(step), ModelAnswer)
+    model = run.core.catalog.models.get(asked.model)
+    attempt = 1
+    if step is not None:
+        run.journal.log(TextCut(job=run.job.id, message=message_id(run.job.id, key, step.attempt)))
+        attempt = step.attempt + 1
+    begun = Step(
+        job=run.job.id,
+        key=key,
+        kind="model",
+        name=asked.model,
+        state="begun",
+        attempt=attempt,
+        begun_at=run.core.clock.now(),
+    )
+    try:
+        if model is None:
+            known = ", ".join(sorted(run.core.catalog.models)) or "none"
+            raise TransomError("failed_precondition", f"model: there is no model {asked.model!r}; known are {known}")
+        return await _attempts(run, model, asked, begun)
+    except TransomError as error:
+        if error.details.get("reason") in ("stale_worker", "store_unavailable"):
+            raise
+        message = run.filters.text("error", error.message)
+        info = msgspec.structs.replace(error.info(), message=message)
+        run.journal.record(msgspec.structs.replace(begun, state="done", error=info, ended_at=run.core.clock.now()))
+        raise info.error() from error
+
+
+async def _attempts(run: "JobRun", model: Model, asked: Asked, begun: Step) -> ModelAnswer:
+    """Try until an answer is whole, or trying again is no use."""
+    names = run.core.catalog.names(asked.functions)
+    specs = tuple(run.core.catalog.spec(run.tenant, name) for name in names)
+    first = begun.attempt
+    while True:
+        request = ModelRequest(
+            messages=asked.messages,
+            functions=specs,
+            output_schema=asked.output_schema,
+            max_tokens=asked.max_tokens,
+            temperature=asked.temperature,
+            idempotency_key=f"{run.job.id}/{begun.key}/{begun.attempt}",
+            options=asked.options,
+        )
+        message = Spoken(message_id(run.job.id, begun.key, begun.attempt), [])
+        try:
+            return await _stream(run, model, request, begun, message)
+        except TransomError as error:
+            if message.parts:
+                run.journal.log(TextCut(job=run.job.id, message=message.id))
+            tries = begun.attempt - first + 1
+            if error.code not in RETRYABLE or not message.parts or tries >= run.core.config.limits.attempts:
+                raise
+            begun = msgspec.structs.replace(begun, attempt=begun.attempt + 1)
+            await anyio.sleep(min(0.25 * 2**tries, 5.0))
+        except anyio.get_cancelled_exc_class():
+            if message.parts:
+                run.journal.log(TextCut(job=run.job.id, message=message.id))
+            raise
+
+
+async def _stream(run: "JobRun", model: Model, request: ModelRequest, begun: Step, message: Spoken) -> ModelAnswer:
+    pipe = run.filters.open("model")
+    hooks, end = run.core.hooks, None
+    around = hooks.around("around_model", run.facts, model.name, request) if hooks.has("around_model") else nullcontext()
+    async with around, aclosing(model.stream(request)) as stream:  # type: ignore[type-var]
+        async for event in stream:
+            if type(event) is TextDelta:
+                if text := pipe.feed(event.text):
+                    await _heard(run, begun, message, text)
+            elif type(event) is ModelEnd:
+                end = event
+    if end is None:
+        raise TransomError("unavailable", f"model {model.name!r}: its answer was cut off")
+    if text := pipe.end():
+        await _heard(run, begun, message, text)
+    return _finish(run, model, begun, message, end)
+
+
+async def _heard(run: "JobRun", begun: Step, message: Spoken, text: str) -> None:
+    first = not message.parts
+    message.parts.append(text)
+    if first:
+        run.journal.record(begun, relaxed=True)
+    await run.journal.text(message.id, text, first=first)
+
+
+def _finish(run: "JobRun", model: Model, begun: Step, message: Spoken, end: ModelEnd) -> ModelAnswer:
+    """Record a whole answer: its message is ended, its calls are checked, what it cost is noted."""
+    text = "".join(message.parts)
+    calls = tuple(_call(run, begun, i, call) for i, call in enumerate(end.calls))
+    end = msgspec.structs.replace(end, calls=calls)
+    answer = ModelAnswer(message=message.id, text=text, end=end)
+    if text:
+        run.journal.log(TextEnded(job=run.job.id, message=message.id, text=text), relaxed=True)
+    usage = end.usage
+    run.journal.cost(model.name, usage)
+    step = msgspec.structs.replace(
+        begun, state="done", result=msgspec.to_builtins(answer), ended_at=run.core.clock.now()
+    )
+    run.journal.record(
+        step,
+        Usage(
+            job=run.job.id,
+            model=model.name,
+            step=begun.key,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cached_tokens=usage.cached_tokens,
+            usd=usage.usd,
+            estimated=usage.estimated,
+        ),
+        relaxed=True,
+    )
+    if text or calls:
+        run.heard(message.id, text, calls)
+    return answer
+
+
+def _call(run: "JobRun", begun: Step, index: int, call: ToolCall) -> ToolCall:
+    """A call as recorded: filtered arguments, and an ID that is one and is new in the job."""
+    known = {step.call for step in run.journal.steps.values()}
+    identity = call.id
+    if not CALL_ID.match(identity) or identity in known:
+        made = hashlib.sha256(f"{run.job.id}/{begun.key}/{begun.attempt}/{index}".encode()).hexdigest()
+        identity = f"call-{made[:24]}"
+    arguments = run.filters.value("arguments", call.arguments)
+    assert isinstance(arguments, dict)
+    return ToolCall(id=identity, function=call.function, arguments=arguments)

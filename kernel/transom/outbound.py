@@ -1,0 +1,144 @@
+"""The outbound service: one place where requests leave the process.
+
+`operator` addresses come from the operator and go anywhere, through the configured proxy. `guarded` ones come from
+tenants, agents and clients: resolved once, every address checked, and the checked address is the one connected to.
+"""
+
+import ipaddress
+import socket
+import ssl
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+from transom_hookspecs import TransomError, Transport
+
+from .config import Config
+
+if TYPE_CHECKING:
+    import httpx
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class OutboundService:
+    """Implements `transom_hookspecs.Outbound`."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._allowed = networks(config.outbound.allow_networks)
+        self._ssl: ssl.SSLContext | None = None
+
+    def _context(self) -> ssl.SSLContext:
+        """One TLS context for all: making one costs tens of milliseconds."""
+        if self._ssl is None:
+            self._ssl = ssl.create_default_context()
+            if self._config.outbound.ca_file:
+                self._ssl.load_verify_locations(self._config.outbound.ca_file)
+        return self._ssl
+
+    def operator(self, name: str) -> Transport:
+        """A transport for addresses that the operator wrote down."""
+        import httpx
+
+        return httpx.AsyncHTTPTransport(verify=self._context(), proxy=self._config.outbound.proxy or None, retries=0)
+
+    def guarded(self, hosts: Sequence[str] = (), *, tenant: str = "") -> Transport:
+        """A transport for addresses that others named; see `Outbound.guarded`."""
+        return GuardedTransport(self._context(), tuple(hosts), self._allowed, dev=self._config.dev)
+
+
+def networks(texts: Iterable[str]) -> tuple[Network, ...]:
+    """Networks in CIDR notation.
+
+    Raises:
+        TransomError: invalid_argument, naming the one that is none.
+    """
+    found: list[Network] = []
+    for text in texts:
+        try:
+            found.append(ipaddress.ip_network(text))
+        except ValueError as error:
+            raise TransomError("invalid_argument", f"outbound.allow_networks: {error}") from error
+    return tuple(found)
+
+
+def forbidden(address: Address, allowed: Sequence[Network]) -> bool:
+    """Whether an address is not public, nor in a network that the operator listed."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
+        if inner is not None:
+            address = inner
+        elif address in ipaddress.ip_network("64:ff9b::/96"):
+            address = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    if any(address.version == network.version and address in network for network in allowed):
+        return False
+    return not address.is_global or address.is_multicast or address.is_reserved
+
+
+def host_allowed(host: str, hosts: Sequence[str]) -> bool:
+    """Whether a host is one of these, or below one."""
+    name = host.rstrip(".").lower()
+    return not hosts or any(name == h.lower() or name.endswith(f".{h.lower()}") for h in hosts)
+
+
+async def resolve(host: str, port: int) -> list[Address]:
+    """All addresses of a name, asked for once.
+
+    Raises:
+        TransomError: unavailable when it has none.
+    """
+    try:
+        found = await anyio.to_thread.run_sync(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+    except (OSError, UnicodeError) as error:
+        raise TransomError("unavailable", f"host {host!r} cannot be resolved") from error
+    return [ipaddress.ip_address(info[4][0].partition("%")[0]) for info in found]  # type: ignore[union-attr]
+
+
+class GuardedTransport:
+    """An httpx transport that connects only to addresses it has checked."""
+
+    def __init__(self, context: ssl.SSLContext, hosts: tuple[str, ...], allowed: tuple[Network, ...], *, dev: bool) -> None:
+        self._context, self._hosts, self._allowed, self._dev = context, hosts, allowed, dev
+        self._inner: httpx.AsyncHTTPTransport | None = None
+
+    async def handle_async_request(self, request: "httpx.Request") -> "httpx.Response":
+        """Check where the request would go, then send it exactly there, with the name as SNI and Host."""
+        import httpx
+
+        url = request.url
+        if url.scheme not in ("http", "https"):
+            raise TransomError("permission_denied", f"url: scheme {url.scheme!r} is not allowed; use http or https")
+        if url.userinfo:
+            raise TransomError("permission_denied", "url: user and password in an address are not allowed")
+        if not host_allowed(url.host, self._hosts):
+            raise TransomError("permission_denied", f"url: host {url.host!r} is not among those that may be reached")
+        port = url.port or (443 if url.scheme == "https" else 80)
+        addresses = await resolve(url.host, port)
+        if not self._dev and any(forbidden(address, self._allowed) for address in addresses):
+            raise TransomError("permission_denied", f"url: host {url.host!r} has an address that is not public")
+        if self._inner is None:
+            self._inner = httpx.AsyncHTTPTransport(verify=self._context, retries=0, trust_env=False)
+        headers = request.headers.copy()
+        headers["Host"] = url.netloc.decode("ascii")
+        sent = httpx.Request(
+            request.method,
+            url.copy_with(host=str(addresses[0]), port=port),
+            headers=headers,
+            stream=request.stream,
+            extensions={**request.extensions, "sni_hostname": url.host},
+        )
+        return await self._inner.handle_async_request(sent)
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        if self._inner is not None:
+            await self._inner.aclose()
+
+    async def __aenter__(self) -> "GuardedTransport":
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()

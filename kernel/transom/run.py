@@ -1,0 +1,425 @@
+"""One life of a job in this process: claim, run the agent's code, rest or end.
+
+`advance` claims a job by raising its epoch, replays the agent over the journal, and lets it go on. When every
+branch waits for a person, a child, a timer or an event, the job rests: its state is in the store, and its memory
+is given back.
+"""
+
+import asyncio
+import inspect
+import logging
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+import anyio
+import anyio.to_thread
+import msgspec
+from transom_hookspecs import (
+    NEVER,
+    SYSTEM,
+    Agent,
+    CallEnded,
+    ErrorInfo,
+    EventWait,
+    Item,
+    Job,
+    JobFacts,
+    JobInput,
+    Json,
+    Lease,
+    Stale,
+    Step,
+    StoreUnavailable,
+    TextEnded,
+    TransomError,
+    Tx,
+    Wait,
+)
+
+from . import schemas, waits
+from .journal import Journal
+from .tree import Ended, TreeWork
+
+if TYPE_CHECKING:
+    from .core import Core
+
+log = logging.getLogger("transom.jobs")
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that this worker may advance, as it stood when it was claimed."""
+
+    job: Job
+    epoch: int
+    input: Json
+    steps: tuple[Step, ...] = ()
+
+
+def claim(tx: Tx, worker: str, identity: str) -> Claim | None:
+    """Take a job that is due; None when it has ended, is not due, or is another worker's.
+
+    What is overdue is settled on the way: the job's own deadline, its waits and its timers.
+    """
+    lease = tx.system.get(Lease, tx.tenant, identity)
+    if lease is None or lease.worker not in ("", worker) or (not lease.worker and lease.at > tx.now):
+        return None
+    job = tx.get(Job, identity)
+    assert job is not None
+    work = TreeWork(tx, job.tree)
+    if tx.now >= job.deadline:
+        work.end(job, timed_out(job))
+        work.finish()
+        return None
+    settle_due(work, tx.select(Step, "job", {"job": identity}, limit=NEVER))
+    job = tx.get(Job, identity)
+    assert job is not None
+    job = work.count(job, status="running", counted=True, started_at=job.started_at or tx.now)
+    tx.system.update(lease, epoch=lease.epoch + 1, worker=worker, at=NEVER)
+    work.finish()
+    given = tx.get(JobInput, identity)
+    steps = tx.select(Step, "job", {"job": identity}, limit=NEVER)
+    return Claim(job=job, epoch=lease.epoch + 1, input=given.value if given else None, steps=tuple(steps))
+
+
+def settle_due(work: TreeWork, steps: Sequence[Step]) -> None:
+    """End what waits past its time: a wait for a person is declined, a timer is over."""
+    tx = work.tx
+    for step in steps:
+        if step.state != "waiting" or not step.until or tx.now < step.until:
+            continue
+        open_waits = tx.select(Wait, "job", {"job": step.job, "open": True}, limit=NEVER)
+        wait = next((w for w in open_waits if w.step == step.key), None)
+        if wait is not None:
+            waits.expire_in(work, wait)
+        else:
+            tx.delete(EventWait, step.name, step.job, step.key)
+            work.settle_step(step)
+            if step.call:
+                work.log(CallEnded(job=step.job, call=step.call))
+
+
+def timed_out(job: Job) -> Ended:
+    """How a job ends at its deadline."""
+    message = f"job {job.id} did not end within its time"
+    return Ended(status="timed_out", error=ErrorInfo(code="deadline_exceeded", message=message))
+
+
+class JobRun:
+    """A job that is being advanced here."""
+
+    def __init__(self, core: "Core", tenant: str, claimed: Claim, agent: Agent) -> None:
+        self.core, self.tenant, self.agent = core, tenant, agent
+        self.job, self.epoch, self.input = claimed.job, claimed.epoch, claimed.input
+        self.journal = Journal(core, tenant, claimed.job, claimed.epoch, list(claimed.steps))
+        self.filters = core.filters_for(claimed.job, tenant)
+        self.facts = JobFacts(
+            id=self.job.id,
+            tenant=tenant,
+            tree=self.job.tree,
+            agent=self.job.agent,
+            caller=self.job.caller,
+            conversation=self.job.conversation,
+            turn=self.job.turn,
+            tags=self.job.tags,
+            tainted=bool(self.job.taint),
+            attempt=claimed.epoch,
+        )
+        self.live = 1
+        self.said = ""
+        self._parked: dict[str, asyncio.Future[None]] = {}
+        self._scope = anyio.CancelScope()
+        self._rested = False
+        self._over = False
+        self.critical = 0
+        self._fatal: TransomError | None = None
+
+    # -- the life -----------------------------------------------------------------------------------------
+
+    async def live_on(self) -> None:
+        """Run the agent's code until it ends, rests, or belongs to another worker."""
+        self._scope.deadline = anyio.current_time() + (self.job.deadline - self.core.clock.now()) / 1000
+        try:
+            how = await self._outcome()
+            if how is not None:
+                await self._end(how)
+        except Stale:
+            log.info("job %s goes on elsewhere or has ended", self.job.id)
+        except StoreUnavailable as error:
+            log.warning("job %s stops here until the store takes work again: %s", self.job.id, error.message)
+        finally:
+            self.journal.close()
+
+    async def _outcome(self) -> Ended | None:
+        """How the agent's code ended; None when the job rests or was stopped from outside."""
+        output: Json = None
+        error: BaseException | None = None
+        with self._scope:
+            try:
+                output = await self._agent_code()
+            except (Stale, StoreUnavailable):
+                raise
+            except Exception as raised:
+                error = raised
+        if self._rested:
+            return None
+        if self._fatal is not None:
+            return self._failed(self._fatal)
+        if self._scope.cancelled_caught:
+            return timed_out(self.job) if self.core.clock.now() >= self.job.deadline else None
+        if self.journal.failed is not None:
+            raise self.journal.failed
+        if error is not None:
+            return self._failed(error)
+        try:
+            return self._completed(output)
+        except TransomError as refused:
+            return self._failed(refused)
+
+    async def _agent_code(self) -> Json:
+        from .context import JobContext
+
+        context = JobContext(self)
+        if self.core.hooks.has("around_job"):
+            async with self.core.hooks.around("around_job", self.facts):
+                return await self._called(context)
+        return await self._called(context)
+
+    async def _called(self, context: object) -> Json:
+        run = self.agent.run
+        if inspect.iscoroutinefunction(run) or inspect.iscoroutinefunction(getattr(run, "__call__", None)):  # noqa: B004
+            return cast(Json, await run(context, self.input))  # type: ignore[arg-type,misc]
+        result = await anyio.to_thread.run_sync(partial(run, context, self.input), abandon_on_cancel=True)  # type: ignore[arg-type]
+        if inspect.isawaitable(result):
+            return cast(Json, await result)
+        return cast(Json, result)
+
+    def _completed(self, output: Json) -> Ended:
+        """Check an answer and say it, when nobody has heard it yet."""
+        try:
+            plain = cast(Json, msgspec.json.decode(msgspec.json.encode(output)))
+        except (TypeError, ValueError, UnicodeError, RecursionError) as error:
+            raise TransomError(
+                "failed_precondition", f"agent {self.agent.name!r} answered something that is no JSON: {error}"
+            ) from error
+        plain = self.filters.value("output", plain)
+        if self.agent.output_schema is not None and (wrong := schemas.checker(self.agent.output_schema)(plain)):
+            raise TransomError(
+                "failed_precondition", f"agent {self.agent.name!r}: its answer does not match its output schema {wrong}"
+            )
+        if isinstance(plain, str) and plain and plain != self.said:
+            self.say(f"{self.job.id}:out", plain)
+        card = self.agent.card_schema is not None and not schemas.checker(self.agent.card_schema)(plain)
+        return Ended(status="completed", output=plain, card=card)
+
+    def _failed(self, error: BaseException) -> Ended:
+        if isinstance(error, TransomError):
+            info = error.info()
+        else:
+            log.error("agent %r raised in job %s", self.agent.name, self.job.id, exc_info=error)
+            info = ErrorInfo(
+                code="internal",
+                message=f"agent {self.agent.name!r} raised {type(error).__name__}: {error}"[:2000],
+                details={"agent": self.agent.name},
+            )
+        message = self.filters.text("error", info.message)
+        return Ended(status="failed", error=msgspec.structs.replace(info, message=message))
+
+    async def _end(self, how: Ended) -> None:
+        self._over = True
+        with anyio.CancelScope(shield=True):
+            job = await self.journal.write(lambda work: self._write_end(work, how))
+        if job is not None:
+            self.core.ended(self.tenant, job)
+
+    def _write_end(self, work: TreeWork, how: Ended) -> Job:
+        job = work.tx.get(Job, self.job.id)
+        assert job is not None
+        return work.end(job, how, own=True)
+
+    # -- what steps use -----------------------------------------------------------------------------------
+
+    def say(self, message: str, text: str) -> None:
+        """Log a whole message of the agent's own words."""
+        self.journal.log_text(message, text)
+        self.journal.log(TextEnded(job=self.job.id, message=message, text=text))
+        self.heard(message, text)
+
+    def heard(self, message: str, text: str, calls: tuple[object, ...] = ()) -> None:
+        """Keep a finished message of a turn in its conversation."""
+        self.said = text
+        if self.job.conversation and not self.job.parent:
+            self.journal.item(
+                Item(
+                    conversation=self.job.conversation,
+                    number=0,
+                    id=message,
+                    role="assistant",
+                    job=self.job.id,
+                    turn=self.job.turn,
+                    content=text,
+                    calls=cast(tuple[()], calls),
+                )
+            )
+
+    async def park(self, key: str) -> Step:
+        """Hold this branch until its step no longer waits; with nobody else at work, the job rests."""
+        while self.journal.steps[key].state == "waiting":
+            waker: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._parked[key] = waker
+            self.live -= 1
+            if self.live and (until := self.journal.steps[key].until):
+                self.core.engine.wake(self.tenant, self.job.id, until)
+            try:
+                if self.live == 0:
+                    await self._rest()
+                await waker
+            finally:
+                self.live += 1
+                self._parked.pop(key, None)
+        step = self.journal.steps[key]
+        if step.fatal and step.error is not None:
+            await self.abort(step.error.error())
+        return step
+
+    async def branch_ended(self) -> None:
+        """One of several branches is done; when all others wait, the job rests."""
+        self.live -= 1
+        if self.live == 0:
+            await self._rest()
+
+    async def abort(self, error: TransomError) -> None:
+        """End the job with an error that the agent's code cannot catch."""
+        self._fatal = error
+        self._scope.cancel()
+        await anyio.sleep_forever()
+
+    async def _rest(self) -> None:
+        while True:
+            at = await self.journal.write(self._write_rest)
+            if at is not None:
+                self._rested = True
+                self.core.rested(self.tenant, self.job.id, at)
+                self._scope.cancel()
+                return
+            await self.refresh()
+            if any(waker.done() for waker in self._parked.values()):
+                return
+
+    def _write_rest(self, work: TreeWork) -> int | None:
+        """Give the job back, due at its next timer; None when one of its branches can go on by now."""
+        tx = work.tx
+        at = self.job.deadline
+        for key in self._parked:
+            step = tx.get(Step, self.job.id, key)
+            assert step is not None
+            if step.state != "waiting" or (step.until and step.until <= tx.now):
+                return None
+                at = min(at, step.until or at)
+        job = tx.get(Job, self.job.id)
+        assert job is not None
+        self.give_back(work, job, at)
+        return at
+
+    def give_back(self, work: TreeWork, job: Job, at: int) -> None:
+        """Leave the job to whoever comes first when it is due."""
+        lease = work.tx.system.get(Lease, self.tenant, job.id)
+        assert lease is not None
+        work.tx.system.update(lease, worker="", at=at)
+        work.count(job, status="waiting", counted=False)
+
+    async def refresh(self) -> None:
+        """Look again at what the parked branches wait for, and let those go on that can."""
+        now = self.core.clock.now()
+        due = [s for s in (self.journal.steps[k] for k in self._parked) if s.until and s.until <= now]
+        if due:
+            await self.core.store.transact(self.tenant, lambda tx: self._write_due(tx, due))
+        for key in list(self._parked):
+            step = await self.core.store.get(self.tenant, Step, self.job.id, key)
+            if step is not None and step.state != "waiting" and key in self._parked:
+                self.journal.steps[key] = step
+                if not self._parked[key].done():
+                    self._parked[key].set_result(None)
+
+    def _write_due(self, tx: Tx, steps: Sequence[Step]) -> None:
+        self.core.fence(tx, self.job.id, self.epoch)
+        work = TreeWork(tx, self.job.tree)
+        settle_due(work, [s for s in (tx.get(Step, step.job, step.key) for step in steps) if s is not None])
+        work.finish()
+
+    async def come_back(self) -> None:
+        """Give the job back and let it be claimed anew at once."""
+
+        def write(work: TreeWork) -> None:
+            job = work.tx.get(Job, self.job.id)
+            assert job is not None
+            self.give_back(work, job, work.tx.now)
+
+        await self.journal.write(write)
+        self._rested = True
+        self.core.rested(self.tenant, self.job.id, 0)
+        self._scope.cancel()
+        await anyio.sleep_forever()
+
+    def poke(self) -> None:
+        """Something about the job changed in the store."""
+        if not self._over:
+            self.core.spawn(self._poked, name=f"poke of {self.job.id}")
+
+    async def _poked(self) -> None:
+        try:
+            if await self.core.store.get(SYSTEM, Lease, self.tenant, self.job.id) is None:
+                self.stop()
+            await self.refresh()
+        except (Stale, StoreUnavailable):
+            self.stop()
+
+    def stop(self) -> None:
+        """Stop here without a word: the job has ended or is another worker's."""
+        self._scope.cancel()
+
+
+async def advance(core: "Core", tenant: str, identity: str) -> None:
+    """Advance a job; see `transom_hookspecs.Kernel.advance`."""
+    key = (tenant, identity)
+    if key in core.running:
+        core.running[key].poke()
+        return
+    claimed = core.claims.pop(key, None)
+    if claimed is None and await due(core, tenant, identity):
+        claimed = await core.store.transact(tenant, lambda tx: claim(tx, core.store.worker, identity))
+    if claimed is None:
+        return
+    agent = await core.catalog.under(core.store, tenant, claimed.job.agent, claimed.job.definition)
+    run = JobRun(core, tenant, claimed, agent or missing(claimed.job))
+    core.running[key] = run
+    started = time.monotonic()
+    try:
+        await run.live_on()
+    finally:
+        del core.running[key]
+        log.debug("job %s: %.1f ms here", identity, (time.monotonic() - started) * 1000)
+
+
+async def due(core: "Core", tenant: str, identity: str) -> bool:
+    """Whether a claim is worth a transaction."""
+    lease = await core.store.get(SYSTEM, Lease, tenant, identity)
+    return lease is not None and (lease.worker == core.store.worker or (not lease.worker and lease.at <= core.clock.now()))
+
+
+def missing(job: Job) -> Agent:
+    """Stands for an agent that this process does not have: the job waits until a person says that it is back."""
+
+    async def run(context: object, value: Json) -> Json:
+        from .context import JobContext
+
+        assert isinstance(context, JobContext)
+        what = job.definition if job.definition.startswith("version:") else f"definition {job.definition[:12]}"
+        await context.missing(f"agent {job.agent!r} ({what}) is not installed here; install it, then answer `again`")
+        return None
+
+    return Agent(name=job.agent, run=run)
+
+
+__all__ = ["Claim", "JobRun", "advance", "claim"]

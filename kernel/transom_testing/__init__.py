@@ -1,0 +1,1 @@
+"""For plugin authors: a pytest plugin, contract suites, and a store in memory."""

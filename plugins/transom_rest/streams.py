@@ -1,0 +1,203 @@
+"""Open event streams: each an ASGI application that sends a log as it grows, all on one timer.
+
+The handler returns a `Stream`, so everything that it holds is taken and released in `__call__`, also when the
+client is gone before the first byte. A slow reader is waited for by the server's own flow control; meanwhile
+nothing is read for it, and it catches up from the log.
+"""
+
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from time import monotonic
+from typing import Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+from litestar.types import HTTPResponseBodyEvent, HTTPResponseStartEvent, Receive, Scope, Send
+
+from transom_hookspecs import Encoder, Entry
+
+logger = logging.getLogger(__name__)
+
+Batches = Callable[[], AsyncGenerator[Sequence[Entry], None]]
+
+WRITE = 128 * 1024
+"""Bytes of one write. A server holds back the next one while 64 KiB are unsent: together less than 256 KiB."""
+
+
+class EndingEncoder(Encoder, Protocol):
+    """An encoder that knows when its stream is over."""
+
+    ended: bool
+
+
+class Streams:
+    """All open streams of a door: the one timer that keeps them alive and ends them, and their end at shutdown.
+
+    Parameters:
+        ping: seconds of silence after which a stream gets a comment.
+        lifetime: seconds after which a stream ends.
+    """
+
+    def __init__(self, *, ping: float, lifetime: float) -> None:
+        self.ping, self.lifetime = ping, lifetime
+        self._open: set[Stream] = set()
+        self._gone: anyio.Event | None = None
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        """Keep streams alive; at the end close those that are open."""
+        self._gone = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._tick)
+            try:
+                yield
+            finally:
+                await self._close()
+                tasks.cancel_scope.cancel()
+
+    def enter(self, stream: "Stream") -> None:
+        """Take a stream in; during a shutdown it ends at once."""
+        self._open.add(stream)
+        if self._gone is not None:
+            stream.end()
+
+    def leave(self, stream: "Stream") -> None:
+        """A stream is over."""
+        self._open.discard(stream)
+        if self._gone is not None and not self._open:
+            self._gone.set()
+
+    async def _tick(self) -> None:
+        pause = min(1.0, self.ping / 3, self.lifetime / 3)
+        while True:
+            await anyio.sleep(pause)
+            now = monotonic()
+            for stream in tuple(self._open):
+                stream.tick(now)
+
+    async def _close(self) -> None:
+        self._gone = anyio.Event()
+        for stream in tuple(self._open):
+            stream.end()
+        if self._open:
+            with anyio.move_on_after(1, shield=True):  # a reader that takes nothing is the server's to cut off
+                await self._gone.wait()
+
+
+class Stream:
+    """One stream, as an ASGI application.
+
+    Parameters:
+        owner: the door's streams.
+        batches: opens the log; called when the stream starts, closed when it ends.
+        encoder: entries to frames.
+    """
+
+    __slots__ = ("_batches", "_busy", "_disconnected", "_encoder", "_last", "_owner", "_send", "_started", "_tasks", "_until")
+
+    _send: Send
+    _tasks: TaskGroup
+
+    def __init__(self, owner: Streams, batches: Batches, encoder: EndingEncoder) -> None:
+        self._owner, self._batches, self._encoder = owner, batches, encoder
+        self._busy = self._started = self._disconnected = False
+        self._last = monotonic()
+        self._until = self._last + owner.lifetime
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the stream until the log's end, the client's leaving, the lifetime's end or the shutdown."""
+        self._send = send
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                self._owner.enter(self)
+                self._tasks.start_soon(self._listen, receive)
+                await self._follow()
+                self.end()
+            if not self._disconnected:
+                await self._finish()
+        finally:
+            self._owner.leave(self)
+
+    def tick(self, now: float) -> None:
+        """The timer's call: end when the lifetime is over, else say something when it was silent for long."""
+        if now >= self._until:
+            self.end()
+        elif self._started and not self._busy and now - self._last >= self._owner.ping:
+            self._busy = True  # what comes meanwhile waits its turn in the server's send
+            self._tasks.start_soon(self._ping)
+
+    def end(self) -> None:
+        """Stop after what is sent already: always a whole event, since each write holds whole ones."""
+        self._tasks.cancel_scope.cancel()
+
+    async def _listen(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._left()
+
+    async def _follow(self) -> None:
+        try:
+            await self._send(_START)
+            self._started = True
+            async with aclosing(self._batches()) as batches:
+                async for batch in batches:
+                    await self._deliver(batch)
+                    if self._encoder.ended:
+                        return
+        except OSError:
+            self._left()
+        except Exception:
+            logger.exception("an event stream broke off; its client goes on with Last-Event-ID")
+
+    async def _deliver(self, batch: Sequence[Entry]) -> None:
+        ready: list[bytes] = []
+        size = 0
+        for entry in batch:
+            for frame in self._encoder.on(entry):
+                ready.append(frame)
+                size += len(frame)
+            if size >= WRITE:
+                await self._write(b"".join(ready))
+                ready.clear()
+                size = 0
+        if ready:
+            await self._write(b"".join(ready))
+
+    async def _ping(self) -> None:
+        try:
+            await self._write(b": ping\n\n")
+        except OSError:
+            self._left()
+
+    async def _write(self, data: bytes) -> None:
+        self._busy = True
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        self._busy = False
+        self._last = monotonic()
+
+    def _left(self) -> None:
+        """The client is gone; a server says so by a message, and may by an OSError when something is sent."""
+        self._disconnected = True
+        self.end()
+
+    async def _finish(self) -> None:
+        with suppress(OSError):  # gone in this very moment
+            if not self._started:
+                await self._send(_START)
+            await self._send(_END)
+
+
+_START: HTTPResponseStartEvent = {
+    "type": "http.response.start",
+    "status": 200,
+    "headers": [
+        (b"content-type", b"text/event-stream"),
+        (b"cache-control", b"no-store"),
+        (b"x-accel-buffering", b"no"),
+    ],
+}
+_END: HTTPResponseBodyEvent = {"type": "http.response.body", "body": b"", "more_body": False}

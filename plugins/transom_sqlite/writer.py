@@ -1,0 +1,204 @@
+"""The writer: one thread that owns the one connection that writes.
+
+It takes what was queued while its last commit ran and commits it as one group: each function in a savepoint of the
+group's transaction, so that one that raises is undone alone. The futures of a group are resolved by one call into
+the loop. A caller that is cancelled leaves nothing behind: its function never runs, or stands or falls whole.
+"""
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from transom_hookspecs import Change, TransomError
+
+from .changes import Others
+from .files import begin, translated, undo
+from .tables import Tables
+from .trail import chain
+from .tx import Effects, SqliteTx
+
+Synchronous = Literal["full", "needed", "normal"]
+
+GROUP = 1000
+"""Transactions of one group at most."""
+
+IDLE = 1.0
+LARGE = 64 * 1024 * 1024
+"""The WAL is truncated after so many seconds without work, or beyond so many bytes."""
+
+log = logging.getLogger(__name__)
+
+
+class Work(NamedTuple):
+    """A transaction that waits for its group."""
+
+    tenant: str
+    fn: Callable[[Any], Any]
+    relaxed: bool
+    future: asyncio.Future[Any]
+
+
+class Outcome(NamedTuple):
+    """What became of a transaction."""
+
+    future: asyncio.Future[Any]
+    result: Any
+    error: BaseException | None
+
+
+Deliver = Callable[[Sequence[Outcome], Sequence[Change]], None]
+
+
+class Writer:
+    """The writer thread.
+
+    Parameters:
+        connection: its own; nobody else uses it while the thread runs.
+        deliver: called on the writer's thread with what a group came to.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        database: Path,
+        tables: Tables,
+        others: Others,
+        synchronous: Synchronous,
+        clock: Callable[[], int],
+        deliver: Deliver,
+    ) -> None:
+        self._connection = connection
+        self._database = database
+        self._tables = tables
+        self._others = others
+        self._synchronous = synchronous
+        self._clock = clock
+        self._deliver = deliver
+        self._queue: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._level = ""
+        self._worked = 0.0
+        self._truncated = True
+        self._tried = 0.0
+        self._trouble = ""
+        self._thread = threading.Thread(target=self._run, name="transom-sqlite-writer", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def submit(self, work: Work) -> None:
+        """Queue a transaction for the next group."""
+        self._queue.put(work)
+
+    def stop(self) -> None:
+        """Commit what is queued, then end; waits for that."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        going = True
+        while going:
+            batch, going = self._take()
+            if batch:
+                self._deliver(*self._commit(batch))
+            self._keep_house()
+
+    def _take(self) -> tuple[list[Work], bool]:
+        """What is queued, and whether to go on; waits when there is nothing, but never long."""
+        batch: list[Work] = []
+        try:
+            work = self._queue.get(timeout=self._others.pause)
+            while work is not None:
+                batch.append(work)
+                if len(batch) == GROUP:
+                    return batch, True
+                work = self._queue.get_nowait()
+        except queue.Empty:
+            return batch, True
+        return batch, False
+
+    def _commit(self, batch: list[Work]) -> tuple[list[Outcome], list[Change]]:
+        """Commit a group; when that cannot be done, nothing of it is kept and all its callers are told."""
+        effects = Effects()
+        outcomes: list[Outcome] = []
+        try:
+            self._set_level(batch)
+            begin(self._connection, self._database)
+            outcomes.extend(self._attempt(work, effects) for work in batch if not work.future.cancelled())
+            if effects.audits:
+                chain(self._connection, effects.audits)
+            if effects.topics:
+                self._others.note(list(effects.topics))
+            self._connection.execute("COMMIT")
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the callers are told and the thread goes on
+            undo(self._connection)
+            failed = {outcome.future: outcome.error for outcome in outcomes}
+            told = self._told(error)
+            return [Outcome(work.future, None, failed.get(work.future) or told) for work in batch], []
+        self._worked, self._truncated = time.monotonic(), False
+        return outcomes, [Change(topic, tuple(entries)) for topic, entries in effects.topics.items()]
+
+    def _attempt(self, work: Work, effects: Effects) -> Outcome:
+        """Run one transaction's function in a savepoint."""
+        self._connection.execute("SAVEPOINT work")
+        own = Effects()
+        try:
+            result = work.fn(SqliteTx(self._connection, self._tables, own, work.tenant, self._clock()))
+        except BaseException as error:
+            if not self._connection.in_transaction:
+                raise  # SQLite has undone the whole group
+            self._connection.execute("ROLLBACK TO work")
+            self._connection.execute("RELEASE work")
+            return Outcome(work.future, None, self._told(error))
+        self._connection.execute("RELEASE work")
+        effects.merge(own)
+        return Outcome(work.future, result, None)
+
+    def _set_level(self, batch: list[Work]) -> None:
+        """Set how durable the group's commit is; SQLite takes that only between transactions."""
+        level = self._synchronous.upper()
+        if self._synchronous == "needed":
+            level = "NORMAL" if all(work.relaxed for work in batch) else "FULL"
+        if level != self._level:
+            self._connection.execute(f"PRAGMA synchronous = {level}")
+            self._level = level
+
+    def _told(self, error: BaseException) -> BaseException:
+        """An error as callers are told of it."""
+        if isinstance(error, sqlite3.Error):
+            return translated(error, self._database)
+        # A future takes no StopIteration; Python makes the same of one that leaves a coroutine.
+        return RuntimeError("the transaction raised StopIteration") if isinstance(error, StopIteration) else error
+
+    def _keep_house(self) -> None:
+        """Tell of what others committed, and shorten the WAL when there is time or need."""
+        try:
+            if changes := self._others.news():
+                self._deliver([], changes)
+            self._truncate()
+            self._trouble = ""
+        except (sqlite3.Error, TransomError, OSError) as error:
+            if str(error) != self._trouble:  # it comes again every few milliseconds until it is gone
+                self._trouble = str(error)
+                log.warning("the store at %s cannot look after its file: %s", self._database, error)
+
+    def _truncate(self) -> None:
+        now = time.monotonic()
+        if self._truncated or now - self._tried < IDLE:
+            return
+        if now - self._worked < IDLE and self._wal_size() < LARGE:
+            return
+        self._tried = now
+        (busy, _, _) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        self._truncated = not busy
+
+    def _wal_size(self) -> int:
+        wal = self._database.with_name(self._database.name + "-wal")
+        return wal.stat().st_size if wal.exists() else 0

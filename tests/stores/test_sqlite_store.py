@@ -1,0 +1,173 @@
+"""The SQLite store: the contract of every store, and how it treats the loop and slow readers."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import anyio
+import pluggy
+import pytest
+from blockbuster import blockbuster_ctx
+
+from transom_hookspecs import AuditEntry, Job, StoreHooks
+from transom_sqlite import SqlitePlugin, SqliteStore
+from transom_sqlite.changes import ROOM
+from transom_testing.store_contract import RECORDS, StoreContract
+from transom_testing.store_kit import Thing, append, put, text
+
+pytestmark = pytest.mark.anyio
+
+
+class TestSqliteStore(StoreContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> SqliteStore:
+        store = SqliteStore()
+        store.data = str(tmp_path / "data")
+        return store
+
+
+def test_the_plugin_offers_the_store_through_the_published_hook():
+    manager = pluggy.PluginManager("transom")
+    manager.add_hookspecs(StoreHooks)
+    manager.register(SqlitePlugin(SqlitePlugin.Config(path="x.db")))
+    manager.check_pending()
+    ((store,),) = manager.hook.register_stores()
+    assert (store.name, store.data) == ("sqlite", "transom-data")
+
+
+async def test_nothing_but_short_reads_blocks_the_loop(make):
+    store = make()
+    with blockbuster_ctx() as blockbuster:
+        for function in ("sqlite3.Connection.execute", "sqlite3.Cursor.fetchall"):
+            blockbuster.functions[function].can_block_in("transom_sqlite/reader.py", {"short"})
+        async with store.open(RECORDS):
+            await put(store, "a", *(Thing(id=str(n)) for n in range(300)))
+            await append(store, "a", "t", *[text()] * 300)
+            await store.transact("a", lambda tx: tx.audit(AuditEntry(action="x", caller="c", door="d")), relaxed=True)
+            assert len(await store.select("a", Thing, "rank", limit=250)) == 250
+            assert len(await store.read("a", "t", limit=250)) == 250
+            assert [await store.get("a", Thing, "7"), await store.last("a", "t")] == [Thing(id="7"), 300]
+            assert len(await store.audit("a")) == 1
+            assert await store.alive(store.worker)
+
+
+async def test_a_hundred_callers_share_commits_and_are_woken_once_a_commit(make, monkeypatch):
+    store, woken, loop = make(), 0, asyncio.get_running_loop()
+    original = loop.call_soon_threadsafe
+
+    def counted(*args):
+        nonlocal woken
+        woken += 1
+        return original(*args)
+
+    async with store.open(RECORDS):
+        monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
+        async with anyio.create_task_group() as group:
+            for n in range(100):
+                group.start_soon(append, store, "a", f"t{n}", text())
+        monkeypatch.undo()
+    assert woken <= 10
+
+
+async def test_a_slow_reader_is_told_that_anything_may_have_changed(make):
+    store = make()
+    async with store.open(RECORDS):
+        changes = store.changes()
+        await append(store, "a", "t", *[text()] * (ROOM + 1))
+        await append(store, "a", "t", text())
+        assert [change.topic for change in await anext(changes)] == ["*"]
+        await append(store, "a", "t", text())
+        assert [(change.topic, len(change.entries)) for change in await anext(changes)] == [("tree/a/t", 1)]
+
+
+async def test_a_new_reader_of_changes_ends_the_one_before(make):
+    store = make()
+    async with store.open(RECORDS):
+        first = store.changes()
+        second = store.changes()
+        await append(store, "a", "t", text())
+        assert [change async for change in first] == []
+        assert len(await anext(second)) == 1
+
+
+async def test_one_object_is_not_opened_twice_at_once(make):
+    store = make()
+    async with store.open(RECORDS):
+        with pytest.raises(Exception, match="is open already"):
+            async with store.open(RECORDS):
+                pass
+        await put(store, "a", Thing(id="x"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [("needed", [2, 1, 2]), ("full", [2, 2, 2]), ("normal", [1, 1, 1])],
+)
+async def test_how_durable_a_commit_is_follows_its_members_and_the_setting(make, setting, expected):
+    store = make(synchronous=setting)
+
+    def level(tx):
+        return tx._execute("PRAGMA synchronous").fetchone()[0]
+
+    async with store.open(RECORDS):
+        assert [await store.transact("a", level, relaxed=relaxed) for relaxed in (False, True, False)] == expected
+        mixed = await asyncio.gather(*(store.transact("a", level, relaxed=n > 0) for n in range(5)))
+        assert mixed[0] == expected[0]
+
+
+async def test_an_error_of_sqlites_own_reaches_no_caller(make):
+    store = make()
+
+    def broken(tx):
+        tx.put(Thing(id="x"))
+        tx._execute("SELECT nonsense")
+
+    async with store.open(RECORDS):
+        with pytest.raises(Exception, match=r"statement failed.*nonsense") as caught:
+            await store.transact("a", broken)
+        assert not isinstance(caught.value, sqlite3.Error)
+        with pytest.raises(Exception, match="cannot be stored: NOT NULL"):
+            await put(store, "a", Thing(id=None))
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await store.transact("a", lambda tx: next(iter(())))
+        assert await store.get("a", Thing, "x") is None
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
+async def test_every_declared_order_is_read_from_an_index(make, record):
+    store = make()
+    async with store.open(RECORDS):
+        table = store._parts.tables[record.type]
+        for index in record.indexes:
+            for given in range(len(index.fields) + 1):
+                where = {field.removeprefix("-"): "" for field in index.fields[:given]}
+                sql, values = table.select("a", index.name, where, None, 10)
+                plan = [row[3] for row in await store._parts.reader.rows(f"EXPLAIN QUERY PLAN {sql}", values)]
+                assert not [step for step in plan if "TEMP B-TREE" in step or step.startswith("SCAN")], (index, given)
+
+
+async def test_a_job_is_read_with_its_nested_values_and_columns_that_any_tool_understands(make, data):
+    store = make()
+    from transom_hookspecs import Caller, ErrorInfo
+
+    job = Job(
+        id="j",
+        tree="j",
+        agent="echo",
+        definition="d",
+        caller=Caller(kind="person", id="anna", tenant="a"),
+        status="failed",
+        created_at=5,
+        digest="x",
+        id_from="edge",
+        token="t",
+        error=ErrorInfo(code="internal", message="it's broken", details={"n": [1]}),
+        tags=("é", "b"),
+    )
+    async with store.open(RECORDS):
+        await put(store, "a", job)
+        assert await store.get("a", Job, "j") == job
+        with sqlite3.connect(data / "transom.db") as tool:
+            row = tool.execute("SELECT tenant, id, top, created_at, caller ->> 'id', error ->> '$.details.n[0]', tags FROM job")
+            assert row.fetchall() == [("a", "j", 1, 5, "anna", 1, '["é","b"]')]
+        tool.close()
