@@ -53,7 +53,6 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 class Kernel(Protocol):
     """The kernel, as plugins see it."""
 
-    store: Store
     clock: Clock
     outbound: Outbound
     operations: Mapping[str, Operation]
@@ -62,6 +61,10 @@ class Kernel(Protocol):
     """The data folder's path."""
     dev: bool
     """Development mode: relaxed where the documentation says so."""
+
+    @property
+    def store(self) -> Store:
+        """The one store."""
 
     async def authenticate(self, head: RequestHead) -> Caller:
         """Who sends this request.
@@ -89,7 +92,7 @@ class Kernel(Protocol):
     def topic(self, topic: str) -> AbstractContextManager[Callable[[], Awaitable[None]]]:
         """Follow a topic of changes: inside, `await changed()` returns after the next change since the last call."""
 
-    def service(self, protocol: type[S]) -> S | None:
+    def service(self, protocol: Callable[..., S]) -> S | None:
         """The provider of a service, or None when no plugin offers it."""
 
     def spawn(self, fn: Callable[..., Awaitable[None]], *args: Any, name: str = "") -> None:

@@ -8,6 +8,7 @@ import sys
 from importlib.metadata import version
 
 import click
+
 from transom_hookspecs import TransomError
 
 from . import config as settings

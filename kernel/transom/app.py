@@ -9,6 +9,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+
 from transom_hookspecs import (
     Caller,
     Clock,
@@ -17,6 +18,7 @@ from transom_hookspecs import (
     JobEnded,
     JobView,
     Json,
+    Kernel,
     Origin,
     StartJob,
     TransomError,
@@ -149,9 +151,7 @@ def health_response(core: Core) -> "Response[bytes]":
 
     health = core.health()
     body = {"status": "ok" if health.ok else "degraded", "plugins": health.plugins, "problems": health.problems}
-    return Response(
-        msgspec.json.encode(body), status_code=200 if health.ok else 503, media_type="application/json"
-    )
+    return Response(msgspec.json.encode(body), status_code=200 if health.ok else 503, media_type="application/json")
 
 
 def http_error(request: "Request[Any, Any, Any]", error: Exception) -> "Response[bytes]":
@@ -176,7 +176,7 @@ def any_error(_: "Request[Any, Any, Any]", error: Exception) -> "Response[bytes]
     return Response(msgspec.json.encode(body), status_code=500, media_type="application/json")
 
 
-def serve(config: Config, ready: Callable[[str, Core], None] | None = None) -> int:
+def serve(config: Config, ready: Callable[[str, Kernel], None] | None = None) -> int:
     """Serve until SIGINT or SIGTERM; returns the exit code.
 
     Parameters:
@@ -187,7 +187,8 @@ def serve(config: Config, ready: Callable[[str, Core], None] | None = None) -> i
     core = Core(config, load_plugins(config))
     if not config.dev and not core.hooks.has("authenticate"):
         raise TransomError(
-            "failed_precondition", "no identity plugin is loaded, so nobody could be told apart; enable one, or use `transom dev`"
+            "failed_precondition",
+            "no identity plugin is loaded, so nobody could be told apart; enable one, or use `transom dev`",
         )
     settings = uvicorn.Config(
         create_app(core),

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, cast
 import anyio
 import anyio.to_thread
 import msgspec
+
 from transom_hookspecs import (
     CallEnded,
-    CallStarted,
     Caller,
+    CallStarted,
     ErrorInfo,
     Function,
     Item,
@@ -37,6 +38,7 @@ from transom_hookspecs import (
 from . import schemas, waits
 from .catalog import OWN_FUNCTIONS
 from .dispatch import STRICTNESS
+from .tree import TreeWork
 
 if TYPE_CHECKING:
     from .context import JobContext
@@ -72,9 +74,7 @@ class Prepared(msgspec.Struct, kw_only=True):
     fresh: bool = True
 
 
-async def make(
-    context: "JobContext", run: "JobRun", key: str, calls: Sequence[ToolCall], message: str
-) -> list[ToolResult]:
+async def make(context: "JobContext", run: "JobRun", key: str, calls: Sequence[ToolCall], message: str) -> list[ToolResult]:
     """Make calls at once, each under `<key>.<i>`; results in their order."""
     limits = run.core.config.limits
     if len(calls) > limits.parallel_calls:
@@ -202,9 +202,7 @@ async def policy(run: "JobRun", call: ToolCall, function: Function) -> Verdict:
     return verdict
 
 
-async def _begin(
-    run: "JobRun", prepared: dict[int, Prepared], calls: Sequence[ToolCall], key: str, message: str
-) -> None:
+async def _begin(run: "JobRun", prepared: dict[int, Prepared], calls: Sequence[ToolCall], key: str, message: str) -> None:
     """Write the beginnings of all new calls, and what each waits for, in one transaction."""
     fresh = [p for p in prepared.values() if p.fresh]
     for i, call in enumerate(calls):
@@ -219,8 +217,13 @@ async def _begin(
         if made is not None and made.step.error is not None:
             run.journal.log(CallEnded(job=run.job.id, call=call.id, error=made.step.error))
     opened = [p.wait for p in fresh if p.wait is not None]
+
+    def write(work: TreeWork) -> None:
+        for wait in opened:
+            work.opened(wait, waits.opened(wait))
+
     if fresh:
-        await run.journal.write(lambda work: [work.opened(wait, waits.opened(wait)) for wait in opened])
+        await run.journal.write(write)
 
 
 def _own_step(run: "JobRun", key: str, call: ToolCall) -> Step:
@@ -310,9 +313,7 @@ async def _execute(run: "JobRun", step: Step, function: Function) -> Step:
     return done
 
 
-async def _run_function(
-    run: "JobRun", context: FunctionContext, function: Function, arguments: JsonObject, step: Step
-) -> Json:
+async def _run_function(run: "JobRun", context: FunctionContext, function: Function, arguments: JsonObject, step: Step) -> Json:
     hooks = run.core.hooks
     use = ToolUse(tenant=run.tenant, job=run.job, function=step.name, arguments=arguments, sends_out=True)
     async with hooks.around("around_tool", use) if hooks.has("around_tool") else nullcontext():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+
 from transom_hookspecs import (
     NAME,
     SYSTEM,
@@ -20,6 +21,7 @@ from transom_hookspecs import (
     Document,
     Function,
     FunctionSpec,
+    JsonObject,
     Kind,
     Model,
     Store,
@@ -268,7 +270,7 @@ class Catalog:
 def delegation(agent: Agent) -> FunctionSpec:
     """An agent as a function; the definitions of its input schema move up, where their references look for them."""
     given = dict(agent.input_schema or {"type": "string"})
-    shared = {key: given.pop(key) for key in ("$defs", "definitions") if key in given}
+    shared: JsonObject = {key: given.pop(key) for key in ("$defs", "definitions") if key in given}
     return FunctionSpec(
         name=f"agent.{agent.name}",
         description=agent.description or f"Delegate to the agent {agent.name}.",
@@ -301,7 +303,8 @@ def read(path: Path, folder: str, bundle: str, tenants: tuple[str, ...]) -> Docu
     name = body.get("name", path.stem)
     if not isinstance(name, str) or not NAME.match(name):
         raise TransomError(
-            "invalid_argument", f"{path}: name: {name!r} is no name; use letters, digits, - and _, at most 63, a letter or digit first"
+            "invalid_argument",
+            f"{path}: name: {name!r} is no name; use letters, digits, - and _, at most 63, a letter or digit first",
         )
     return Document(folder=folder, name=name, path=str(path), body=body, bundle=bundle, tenants=tenants)
 

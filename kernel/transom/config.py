@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import cast
 
 import msgspec
+
 from transom_hookspecs import Json, JsonObject, TransomError
 
 FILE = "transom.toml"

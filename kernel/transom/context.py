@@ -7,6 +7,7 @@ from typing import TypeVar, cast
 
 import anyio
 import msgspec
+
 from transom_hookspecs import (
     Board,
     Branch,
@@ -291,7 +292,9 @@ class JobContext:
             if step is None:
                 service = run.core.service(Outputs)
                 if service is None:
-                    raise TransomError("failed_precondition", "there are no safe outputs here; enable a plugin that offers them")
+                    raise TransomError(
+                        "failed_precondition", "there are no safe outputs here; enable a plugin that offers them"
+                    )
                 await run.journal.write()
                 result = await service.queue(run.tenant, run.job, key, output, arguments)
                 step = self._done(key, "output", output, result, arguments)

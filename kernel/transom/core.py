@@ -5,7 +5,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 from anyio.abc import TaskGroup
+
 from transom_hookspecs import (
     KERNEL_RECORDS,
     NEVER,
@@ -36,6 +37,7 @@ from transom_hookspecs import (
     ListApprovals,
     Operation,
     Origin,
+    Outbound,
     PluginInfo,
     Record,
     RequestHead,
@@ -115,10 +117,10 @@ class Core:
         self.data, self.dev = config.data, config.dev
         self.instances = loaded.plugins
         self.hooks = Hooks(loaded.manager, config.plugins.order)
-        self.outbound = OutboundService(config)
+        self.outbound: Outbound = OutboundService(config)
         self.catalog = Catalog(config)
         self.catalog.fill(self.hooks, agents)
-        self.operations = self._operations()
+        self.operations: Mapping[str, Operation] = self._operations()
         self.filters: list[tuple[str, Filter]] = self.hooks.collect("register_filters")
         self._services = self._collect_services()
         self.records: list[Record] = [*KERNEL_RECORDS, *(r for _, r in self.hooks.collect("register_records"))]
@@ -144,8 +146,8 @@ class Core:
             found[operation.name] = operation
         return found
 
-    def _collect_services(self) -> dict[type, object]:
-        found: dict[type, object] = {}
+    def _collect_services(self) -> dict[object, object]:
+        found: dict[object, object] = {}
         for plugin, service in self.hooks.collect("register_services"):
             if service.protocol in found:
                 raise TransomError(
@@ -237,7 +239,7 @@ class Core:
         while True:
             try:
                 await self.hub.run()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - it is reported
                 self.report("changes of the store", error)
             await anyio.sleep(1)
             self.hub.everything()
@@ -245,7 +247,7 @@ class Core:
     async def _drain(self) -> None:
         """Give calls in flight that may not be repeated a few seconds to end."""
         with anyio.move_on_after(DRAIN):
-            while any(job.critical for job in self.running.values()):
+            while any(job.critical for job in self.running.values()):  # noqa: ASYNC110 - at shutdown only
                 await anyio.sleep(0.02)
 
     async def _give_back(self) -> None:
@@ -293,8 +295,8 @@ class Core:
         """Follow a topic of changes; see `Kernel.topic`."""
         return self.hub.topic(topic)
 
-    def service(self, protocol: type[S]) -> S | None:
-        """The provider of a service, or None."""
+    def service(self, protocol: Callable[..., S]) -> S | None:
+        """The provider of a service, or None; the Protocol class itself is the key."""
         return cast(S | None, self._services.get(protocol))
 
     def spawn(self, fn: Callable[..., Awaitable[None]], *args: Any, name: str = "") -> None:
@@ -306,7 +308,7 @@ class Core:
     async def _guarded(self, fn: Callable[..., Awaitable[None]], args: tuple[Any, ...], name: str) -> None:
         try:
             await fn(*args)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is reported
             self.report(name or repr(fn), error)
 
     def report(self, what: str, error: BaseException) -> None:
@@ -346,7 +348,7 @@ class Core:
         """Claim a job and run it as far as it goes; see `Kernel.advance`."""
         try:
             await run.advance(self, tenant, job)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is reported
             self.report(f"advance of job {job}", error)
 
     # -- for the other modules ----------------------------------------------------------------------------

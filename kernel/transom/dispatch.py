@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
 import pluggy
+
 from transom_hookspecs import FAMILIES, PluginError, TransomError, Verdict
 
 log = logging.getLogger("transom.hooks")

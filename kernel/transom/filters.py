@@ -29,8 +29,8 @@ class Guarded:
             return ""
         try:
             return self._filter.feed(text)
-        except Exception:
-            return self._failed()
+        except Exception as error:  # noqa: BLE001 - the text is withheld
+            return self._failed(error)
 
     def end(self) -> str:
         """The rest of the text."""
@@ -38,11 +38,11 @@ class Guarded:
             return ""
         try:
             return self._filter.end()
-        except Exception:
-            return self._failed()
+        except Exception as error:  # noqa: BLE001 - the text is withheld
+            return self._failed(error)
 
-    def _failed(self) -> str:
-        log.exception("filter of plugin %r failed; the rest of the text is withheld", self._plugin)
+    def _failed(self, error: Exception) -> str:
+        log.error("filter of plugin %r failed; the rest of the text is withheld", self._plugin, exc_info=error)
         self._filter = None
         return MASK
 
@@ -86,7 +86,7 @@ class Filters:
         for plugin, each in self._filters:
             try:
                 made = each.open(scope)
-            except Exception:
+            except Exception:  # noqa: BLE001 - the text is withheld
                 log.exception("filter of plugin %r failed to open; texts are withheld", plugin)
                 made = _Withhold()
             if made is not None:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import msgspec
+
 from transom_hookspecs import (
     AgentView,
     BranchCost,
@@ -23,6 +24,7 @@ from transom_hookspecs import (
     JobTrace,
     JobView,
     JobWait,
+    JsonObject,
     ListJobs,
     PendingStep,
     Published,
@@ -150,9 +152,7 @@ async def list_jobs(call: OperationCall, request: ListJobs) -> JobPage:
     if not 1 <= request.limit <= 200:
         raise TransomError("invalid_argument", "limit: must be 1 to 200")
     after = parse_cursor(request.cursor)
-    page = await call.core.store.select(
-        call.origin.tenant, Job, "recent", {"top": True}, after=after, limit=request.limit
-    )
+    page = await call.core.store.select(call.origin.tenant, Job, "recent", {"top": True}, after=after, limit=request.limit)
     cursor = f"{page[-1].created_at}.{page[-1].id}" if len(page) == request.limit else ""
     return JobPage(jobs=tuple(brief(job) for job in page), cursor=cursor)
 
@@ -303,7 +303,7 @@ async def set_tags(call: OperationCall, request: SetJobTags) -> JobView:
         check_tags(tags)
         return tx.update(current, tags=tags)
 
-    details = {"add": list(request.add), "remove": list(request.remove)}
+    details: JsonObject = {"add": list(request.add), "remove": list(request.remove)}
     return await view(call, await call.transact(write, object=job.id, details=details))
 
 

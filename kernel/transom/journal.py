@@ -6,10 +6,11 @@ What is recorded waits up to `limits.text_flush` to be written together; whoever
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import msgspec
+
 from transom_hookspecs import (
     Conversation,
     Cost,
@@ -87,7 +88,11 @@ class Journal:
         same = step.kind == kind and step.name == name
         if not same:
             raise Nondeterminism(key, f"{step.kind} {step.name!r}", f"{kind} {name!r}")
-        if arguments is not None and step.arguments is not None and schemas.canonical(step.arguments) != schemas.canonical(arguments):
+        if (
+            arguments is not None
+            and step.arguments is not None
+            and schemas.canonical(step.arguments) != schemas.canonical(arguments)
+        ):
             raise Nondeterminism(key, f"{kind} {name!r} with other arguments", "called again")
         return step
 
@@ -222,4 +227,4 @@ def outcome(step: Step) -> Json:
     """
     if step.error is not None:
         raise step.error.error()
-    return cast(Json, step.result)
+    return step.result

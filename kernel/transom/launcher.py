@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pluggy
+
 from transom_hookspecs import FAMILIES, HookInfo, Kernel, Operation, PluginInfo, TransomError
 
 from . import config as settings
@@ -28,8 +29,8 @@ class KernelLauncher:
 
     def config(self, *, data: str = "", dev: bool = False) -> settings.Config:
         """The settings, with what a command changes of them."""
-        changes: dict[str, object] = {"data": data} if data else {}
-        config = settings.load(self.config_path, **changes)
+        config = settings.load(self.config_path)
+        config = msgspec.structs.replace(config, data=data or config.data)
         if not dev:
             return config
         tenants = config.tenants if config.tenants != ("default",) else DEV_TENANTS
@@ -81,19 +82,14 @@ class KernelLauncher:
     ) -> int:
         """Serve until told to stop; see `Launcher.serve`."""
         config = self.config(data=data, dev=dev)
-        config = msgspec.structs.replace(
-            config, host=host or config.host, port=config.port if port is None else port
-        )
+        config = msgspec.structs.replace(config, host=host or config.host, port=config.port if port is None else port)
         return serve(config, ready)
 
 
 def hook_families() -> list[tuple[str, type]]:
     """Every hook's name with the class that specifies it."""
     return [
-        (name, family)
-        for family in FAMILIES
-        for name, function in vars(family).items()
-        if hasattr(function, "transom_spec")
+        (name, family) for family in FAMILIES for name, function in vars(family).items() if hasattr(function, "transom_spec")
     ]
 
 

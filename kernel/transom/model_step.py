@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
+
 from transom_hookspecs import (
     JsonObject,
     Message,
@@ -161,9 +162,7 @@ def _finish(run: "JobRun", model: Model, begun: Step, message: Spoken, end: Mode
         run.journal.log(TextEnded(job=run.job.id, message=message.id, text=text), relaxed=True)
     usage = end.usage
     run.journal.cost(model.name, usage)
-    step = msgspec.structs.replace(
-        begun, state="done", result=msgspec.to_builtins(answer), ended_at=run.core.clock.now()
-    )
+    step = msgspec.structs.replace(begun, state="done", result=msgspec.to_builtins(answer), ended_at=run.core.clock.now())
     run.journal.record(
         step,
         Usage(

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+
 from transom_hookspecs import (
     Access,
     AuditEntry,
@@ -147,8 +148,9 @@ def check_tenant(core: "Core", origin: Origin) -> None:
     if caller.tenant and caller.tenant != origin.tenant:
         raise TransomError("permission_denied", f"no access to tenant {origin.tenant!r}")
     if origin.tenant not in core.config.tenants:
-        code = "permission_denied" if caller.tenant else "not_found"
-        raise TransomError(code, f"no access to tenant {origin.tenant!r}" if caller.tenant else f"no tenant {origin.tenant!r}")
+        if caller.tenant:
+            raise TransomError("permission_denied", f"no access to tenant {origin.tenant!r}")
+        raise TransomError("not_found", f"there is no tenant {origin.tenant!r}")
 
 
 def check_key(key: str) -> None:
@@ -168,7 +170,7 @@ async def repeated(core: "Core", operation: Operation, origin: Origin, digest: s
             "this Idempotency-Key was used for another request; use a new one",
             {"type": "oz0.runtime.v1.IdConflict", "reason": "oz0_id_conflict"},
         )
-    return cast(msgspec.Struct, msgspec.convert(reply.response, operation.response))
+    return msgspec.convert(reply.response, operation.response)
 
 
 async def may(core: "Core", caller: Caller, tenant: str, permission: str, object: str = "", job: Job | None = None) -> Verdict:

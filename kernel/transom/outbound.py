@@ -8,10 +8,11 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import anyio
 import anyio.to_thread
+
 from transom_hookspecs import TransomError, Transport
 
 from .config import Config
@@ -137,7 +138,7 @@ class GuardedTransport:
         if self._inner is not None:
             await self._inner.aclose()
 
-    async def __aenter__(self) -> "GuardedTransport":
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc: object) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pluggy
+
 from transom_hookspecs import ENTRY_POINT_GROUP, SPEC_VERSION, JsonObject, PluginInfo, TransomError
 
 from .config import Config
@@ -48,7 +49,7 @@ def installed() -> list[Found]:
         try:
             name, version = distribution.metadata["Name"], distribution.version
             entries = [e for e in distribution.entry_points if e.group == ENTRY_POINT_GROUP]
-        except Exception:  # anything may stand in a broken dist-info
+        except Exception:  # noqa: BLE001 - anything may stand in a broken dist-info
             log.warning("a distribution's metadata cannot be read and is skipped: %s", location(distribution))
             continue
         for entry in entries if name else ():

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, cast
 import anyio
 import anyio.to_thread
 import msgspec
+
 from transom_hookspecs import (
     NEVER,
     SYSTEM,
     Agent,
     CallEnded,
+    Context,
     ErrorInfo,
     EventWait,
     Item,
@@ -160,7 +162,7 @@ class JobRun:
                 output = await self._agent_code()
             except (Stale, StoreUnavailable):
                 raise
-            except Exception as raised:
+            except Exception as raised:  # noqa: BLE001 - the job fails with it
                 error = raised
         if self._rested:
             return None
@@ -186,14 +188,13 @@ class JobRun:
                 return await self._called(context)
         return await self._called(context)
 
-    async def _called(self, context: object) -> Json:
+    async def _called(self, context: Context) -> Json:
         run = self.agent.run
         if inspect.iscoroutinefunction(run) or inspect.iscoroutinefunction(getattr(run, "__call__", None)):  # noqa: B004
-            return cast(Json, await run(context, self.input))  # type: ignore[arg-type,misc]
-        result = await anyio.to_thread.run_sync(partial(run, context, self.input), abandon_on_cancel=True)  # type: ignore[arg-type]
-        if inspect.isawaitable(result):
-            return cast(Json, await result)
-        return cast(Json, result)
+            result = run(context, self.input)
+        else:
+            result = await anyio.to_thread.run_sync(partial(run, context, self.input), abandon_on_cancel=True)
+        return await result if inspect.isawaitable(result) else result
 
     def _completed(self, output: Json) -> Ended:
         """Check an answer and say it, when nobody has heard it yet."""
@@ -316,7 +317,7 @@ class JobRun:
             assert step is not None
             if step.state != "waiting" or (step.until and step.until <= tx.now):
                 return None
-                at = min(at, step.until or at)
+            at = min(at, step.until or at)
         job = tx.get(Job, self.job.id)
         assert job is not None
         self.give_back(work, job, at)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import msgspec
+
 from transom_hookspecs import Json, JsonObject, TransomError
 
 MAX_SCHEMA = 1024 * 1024

@@ -10,6 +10,7 @@ import uuid
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+
 from transom_hookspecs import (
     NEVER,
     Access,
@@ -186,9 +187,7 @@ async def continued(core: "Core", request: StartJob, origin: Origin) -> str:
     return name
 
 
-def new_job(
-    core: "Core", request: StartJob, origin: Origin, offer: Offer, identity: str, parent: Parent | None
-) -> Job:
+def new_job(core: "Core", request: StartJob, origin: Origin, offer: Offer, identity: str, parent: Parent | None) -> Job:
     """The job's facts as they are before the transaction."""
     now = core.clock.now()
     limits, above = core.config.limits, parent.job if parent else None

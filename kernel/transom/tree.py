@@ -5,6 +5,7 @@ and `tree.waiting` and `tree.running` are said exactly when the last job rests o
 """
 
 import msgspec
+
 from transom_hookspecs import (
     NEVER,
     CallEnded,
@@ -84,9 +85,7 @@ class TreeWork:
 
     def settle_step(self, step: Step, *, result: Json = None, error: ErrorInfo | None = None, fatal: bool = False) -> None:
         """End a step that waited, and let its job go on."""
-        self.tx.put(
-            msgspec.structs.replace(step, state="done", result=result, error=error, fatal=fatal, ended_at=self.tx.now)
-        )
+        self.tx.put(msgspec.structs.replace(step, state="done", result=result, error=error, fatal=fatal, ended_at=self.tx.now))
         job = self.tx.get(Job, step.job)
         if job is not None:
             self.wake(job)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 import msgspec
+
 from transom_hookspecs import (
     Access,
     CallEnded,
@@ -444,7 +445,7 @@ async def approvals(call: OperationCall, request: ListApprovals) -> WaitPage:
         if core.clock.now() >= wait.expires_at:
             await expire(core, tenant, wait)
             continue
-        job = await core.store.get(tenant, Job, wait.job)
-        if job is not None and (await core.may(call.origin.caller, tenant, "jobs.read", job.id, job)).ruling == "allow":
-            views.append(await view(core, tenant, call.origin.caller, wait, job))
+        owner = await core.store.get(tenant, Job, wait.job)
+        if owner is not None and (await core.may(call.origin.caller, tenant, "jobs.read", owner.id, owner)).ruling == "allow":
+            views.append(await view(core, tenant, call.origin.caller, wait, owner))
     return WaitPage(waits=tuple(views))

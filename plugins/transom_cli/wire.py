@@ -190,16 +190,20 @@ def _write(info: inspect.Type, value: Json) -> Json:
 
 def _write_struct(info: inspect.StructType, value: JsonObject) -> JsonObject:
     written: JsonObject = {info.tag_field: value[info.tag_field]} if info.tag_field else {}
+    told = _ABSENT.get(info.cls, {})
     for field in info.fields:
         name = field.encode_name
-        if name not in value:
-            continue
-        found = value[name]
-        if name in _TIMES and isinstance(found, int):
-            found = _rfc3339(found) or None
-        if name not in _TIMES or found is not None:
-            written[_camel(name)] = _write(field.type, found)
+        if name in value:
+            found = _write_time(value[name]) if name in _TIMES else _write(field.type, value[name])
+            if found is not None or name not in _TIMES:
+                written[_camel(name)] = found
+        elif name in told:
+            written[_camel(name)] = cast("Json", field.default)  # the contract leaves out what the wire does not
     return written
+
+
+def _write_time(value: Json) -> Json:
+    return _rfc3339(value) or None if isinstance(value, int) else value
 
 
 def _struct_of(info: inspect.Type, value: JsonObject) -> inspect.StructType | None:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import anyio
 import msgspec
 from anyio.abc import TaskGroup
+
 from transom_hookspecs import SYSTEM, Engine, Kernel, Lease, Worker, hookimpl
 
 FAR = 86_400.0
@@ -107,7 +108,7 @@ class LocalEngine:
             await anyio.sleep(self._sweep)
             try:
                 await self._swept()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - it is reported
                 self._kernel.report("the engine's sweep", error)
 
     async def _swept(self) -> None:
@@ -123,7 +124,6 @@ class LocalEngine:
         for lease in mine:
             if (lease.tenant, lease.job) not in self._active:
                 self._go((lease.tenant, lease.job))
-
 
     async def _due_leases(self) -> list[Lease]:
         store, now, found = self._kernel.store, self._kernel.clock.now(), list[Lease]()
