@@ -69,7 +69,7 @@ from .events import (
     WaitVoted,
 )
 from .filters import Filter, FilterHooks, FilterScope, Source, TextFilter
-from .kernel import Clock, Health, HookInfo, Kernel, Launcher, Plugin, PluginInfo
+from .kernel import Clock, Health, HookInfo, Kernel, Launcher, Plugin, PluginInfo, Timer
 from .markers import ENTRY_POINT_GROUP, SPEC_VERSION, hookimpl, hookspec
 from .models import (
     FunctionSpec,
@@ -310,6 +310,7 @@ __all__ = [
     "TextDelta",
     "TextEnded",
     "TextFilter",
+    "Timer",
     "TokenCount",
     "Tool",
     "ToolCall",

@@ -31,6 +31,13 @@ class Clock(Protocol):
         """Milliseconds (Unix)."""
 
 
+class Timer(Protocol):
+    """Something that is to be done later."""
+
+    def cancel(self) -> None:
+        """It will not be done."""
+
+
 class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A plugin as the loader found it. `state`: loaded, blocked, replaced, failed."""
 
@@ -97,6 +104,9 @@ class Kernel(Protocol):
 
     def spawn(self, fn: Callable[..., Awaitable[None]], *args: Any, name: str = "") -> None:
         """Run a task that the kernel owns: it is cancelled at shutdown, and health shows when it fails."""
+
+    def later(self, seconds: float, do: Callable[[], None]) -> Timer:
+        """Do something short after some seconds, unless it is taken back; longer work is spawned by it."""
 
     def report(self, what: str, error: BaseException) -> None:
         """Log a failure that nobody waits for, and show it in health."""
@@ -197,4 +207,4 @@ class Plugin(Protocol):
         """Take the plugin's own settings: its nested msgspec `Config`, decoded from its table of transom.toml."""
 
 
-__all__ = ["Clock", "Health", "HookInfo", "Json", "Kernel", "Launcher", "Plugin", "PluginInfo"]
+__all__ = ["Clock", "Health", "HookInfo", "Json", "Kernel", "Launcher", "Plugin", "PluginInfo", "Timer"]

@@ -6,7 +6,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import msgspec
 
@@ -67,7 +67,7 @@ class Transom:
         self._own_only = own_only
         self._open = self.kernel.open(own_only=own_only)
 
-    async def __aenter__(self) -> "Transom":
+    async def __aenter__(self) -> Self:
         await self._open.__aenter__()
         return self
 

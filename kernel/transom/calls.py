@@ -99,7 +99,7 @@ async def make(context: "JobContext", run: "JobRun", key: str, calls: Sequence[T
         await one(0)
     else:
         await context.fan_out([partial(one, i) for i in range(len(calls))])
-    for i, call in enumerate(calls):
+    for i in range(len(calls)):
         _keep(run, f"{key}.{i + 1}", results[i])
     return [results[i] for i in range(len(calls))] + [_too_many(call, limits.parallel_calls) for call in late]
 
@@ -290,7 +290,7 @@ async def _execute(run: "JobRun", step: Step, function: Function) -> Step:
         error = ErrorInfo(code="deadline_exceeded", message=f"{step.name} did not answer within {function.timeout:g} s")
     except TransomError as raised:
         error = raised.info()
-    except Exception as raised:
+    except Exception as raised:  # noqa: BLE001 - it is the call's error
         run.core.report(f"function {step.name} in job {run.job.id}", raised)
         error = ErrorInfo(
             code="internal",

@@ -5,6 +5,7 @@ import logging
 import os
 import secrets
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -43,6 +44,7 @@ from transom_hookspecs import (
     RequestHead,
     Stale,
     Store,
+    StoreUnavailable,
     TransomError,
     Tx,
     Verdict,
@@ -57,9 +59,11 @@ from .catalog import Catalog
 from .config import Config
 from .dispatch import Hooks, blamed
 from .filters import Filters
+from .groups import ungrouped
 from .log import Hub
 from .outbound import OutboundService
 from .plugins import Loaded
+from .timers import Timer, Timers
 from .watchdog import Watchdog
 
 log = logging.getLogger("transom")
@@ -68,6 +72,7 @@ S = TypeVar("S")
 SECRET_FILE = "kernel.key"  # noqa: S105 - a file's name
 DRAIN = 5.0
 MAX_PROBLEMS = 20
+PROBLEM_FOR = 300_000
 
 
 class SystemClock:
@@ -129,8 +134,9 @@ class Core:
         self.running: dict[tuple[str, str], run.JobRun] = {}
         self.claims: dict[tuple[str, str], run.Claim] = {}
         self.secret = b""
-        self._problems: dict[str, str] = {}
+        self._problems: deque[tuple[int, str]] = deque(maxlen=MAX_PROBLEMS)
         self._watchdog = Watchdog()
+        self._timers = Timers()
         self._tasks: TaskGroup | None = None
         self._hub: Hub | None = None
 
@@ -200,11 +206,12 @@ class Core:
         Parameters:
             own_only: advance only the jobs that this kernel started.
         """
-        async with AsyncExitStack() as stack:
+        async with ungrouped(), AsyncExitStack() as stack:
             if self._store is not None:
                 await self._open_store(stack)
             self._tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(self._tasks.cancel_scope.cancel)
+            self.spawn(self._timers.run, name="timers")
             if self._store is not None:
                 self._hub = Hub(self._store, self._on_job, self._on_anything)
                 self.spawn(self._run_hub, name="changes")
@@ -252,8 +259,11 @@ class Core:
 
     async def _give_back(self) -> None:
         """Leave what this worker still holds to whoever comes first."""
-        with anyio.CancelScope(shield=True):
-            await self.release(self.store.worker)
+        try:
+            with anyio.CancelScope(shield=True):
+                await self.release(self.store.worker)
+        except StoreUnavailable as error:
+            log.warning("what this worker holds is freed when others see that it is gone: %s", error.message)
 
     async def release(self, worker: str) -> list[Lease]:
         """Free every lease of a worker that is gone, and forget the worker; returns what can go on now."""
@@ -311,11 +321,14 @@ class Core:
         except Exception as error:  # noqa: BLE001 - it is reported
             self.report(name or repr(fn), error)
 
+    def later(self, seconds: float, do: Callable[[], None]) -> Timer:
+        """Do something short after some seconds; see `Kernel.later`."""
+        return self._timers.later(seconds, do)
+
     def report(self, what: str, error: BaseException) -> None:
-        """Log a failure that nobody waits for, and keep it in health until the next start."""
+        """Log a failure that nobody waits for, and show it in health for some minutes."""
         log.error("%s failed", what, exc_info=error)
-        if len(self._problems) < MAX_PROBLEMS:
-            self._problems[what] = f"{what} failed: {type(error).__name__}"
+        self._problems.append((self.clock.now(), f"{what} failed: {type(error).__name__}"))
 
     def agents(self, tenant: str) -> Sequence[AgentView]:
         """The tenant's agents and flows."""
@@ -336,7 +349,8 @@ class Core:
 
     def health(self) -> Health:
         """How the process is."""
-        problems = [*self._problems.values(), *self.hooks.switched_off]
+        since = self.clock.now() - PROBLEM_FOR
+        problems = [text for at, text in self._problems if at >= since] + self.hooks.switched_off
         if blocked := self._watchdog.problem():
             problems.append(blocked)
         bad = bool(problems)
@@ -348,6 +362,8 @@ class Core:
         """Claim a job and run it as far as it goes; see `Kernel.advance`."""
         try:
             await run.advance(self, tenant, job)
+        except StoreUnavailable as error:
+            log.warning("job %s goes on when the store takes work again: %s", job, error.message)
         except Exception as error:  # noqa: BLE001 - it is reported
             self.report(f"advance of job {job}", error)
 

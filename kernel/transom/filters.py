@@ -86,7 +86,7 @@ class Filters:
         for plugin, each in self._filters:
             try:
                 made = each.open(scope)
-            except Exception:  # noqa: BLE001 - the text is withheld
+            except Exception:
                 log.exception("filter of plugin %r failed to open; texts are withheld", plugin)
                 made = _Withhold()
             if made is not None:

@@ -67,7 +67,7 @@ class Journal:
         self.failed: BaseException | None = None
         self._batch = Batch()
         self._lock = anyio.Lock(fast_acquire=True)
-        self._timer: asyncio.TimerHandle | None = None
+        self._armed = False
         self._written = 0.0
 
     def recorded(self, key: str, kind: str, name: str, arguments: Json = None) -> Step | None:
@@ -132,13 +132,14 @@ class Journal:
         self._arm()
 
     def _arm(self) -> None:
-        if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self.core.config.limits.text_flush, self._due)
+        if not self._armed:
+            self._armed = True
+            self.core.later(self.core.config.limits.text_flush, self._due)
 
     def _due(self) -> None:
-        self._timer = None
-        self.core.spawn(self._write_timed, name=f"journal of {self.job.id}")
+        self._armed = False
+        if self._batch.events or self._batch.steps:
+            self.core.spawn(self._write_timed, name=f"journal of {self.job.id}")
 
     async def _write_timed(self) -> None:
         try:
@@ -157,9 +158,6 @@ class Journal:
             raise self.failed
         async with self._lock:
             batch, self._batch = self._batch, Batch()
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
             if extra is None and not batch.events and not batch.steps:
                 return None
             self._written = asyncio.get_running_loop().time()
@@ -172,11 +170,8 @@ class Journal:
                 raise
 
     def close(self) -> None:
-        """Drop what waits, and the timer."""
+        """Drop what waits."""
         self._batch = Batch()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def _apply(self, tx: Tx, batch: Batch, extra: Callable[[TreeWork], T] | None) -> T | None:
         self.core.fence(tx, self.job.id, self.epoch)

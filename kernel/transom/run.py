@@ -41,6 +41,7 @@ from transom_hookspecs import (
 )
 
 from . import schemas, waits
+from .groups import single
 from .journal import Journal
 from .tree import Ended, TreeWork
 
@@ -215,6 +216,7 @@ class JobRun:
         return Ended(status="completed", output=plain, card=card)
 
     def _failed(self, error: BaseException) -> Ended:
+        error = single(error)
         if isinstance(error, TransomError):
             info = error.info()
         else:
@@ -277,8 +279,8 @@ class JobRun:
                     await self._rest()
                 await waker
             finally:
-                self.live += 1
-                self._parked.pop(key, None)
+                if self._parked.pop(key, None) is not None:  # cancelled; whoever wakes a branch counts it as live
+                    self.live += 1
         step = self.journal.steps[key]
         if step.fatal and step.error is not None:
             await self.abort(step.error.error())
@@ -297,22 +299,21 @@ class JobRun:
         await anyio.sleep_forever()
 
     async def _rest(self) -> None:
-        while True:
-            at = await self.journal.write(self._write_rest)
+        while self.live == 0:
+            keys = tuple(self._parked)
+            at = await self.journal.write(lambda work: self._write_rest(work, keys))
             if at is not None:
                 self._rested = True
                 self.core.rested(self.tenant, self.job.id, at)
                 self._scope.cancel()
                 return
             await self.refresh()
-            if any(waker.done() for waker in self._parked.values()):
-                return
 
-    def _write_rest(self, work: TreeWork) -> int | None:
+    def _write_rest(self, work: TreeWork, keys: Sequence[str]) -> int | None:
         """Give the job back, due at its next timer; None when one of its branches can go on by now."""
         tx = work.tx
         at = self.job.deadline
-        for key in self._parked:
+        for key in keys:
             step = tx.get(Step, self.job.id, key)
             assert step is not None
             if step.state != "waiting" or (step.until and step.until <= tx.now):
@@ -340,8 +341,8 @@ class JobRun:
             step = await self.core.store.get(self.tenant, Step, self.job.id, key)
             if step is not None and step.state != "waiting" and key in self._parked:
                 self.journal.steps[key] = step
-                if not self._parked[key].done():
-                    self._parked[key].set_result(None)
+                self.live += 1
+                self._parked.pop(key).set_result(None)
 
     def _write_due(self, tx: Tx, steps: Sequence[Step]) -> None:
         self.core.fence(tx, self.job.id, self.epoch)

@@ -6,8 +6,9 @@ from msgspec import Meta, Struct
 
 from transom_hookspecs import Json, JsonObject
 
-from .declared import FUNCTIONS, NAMED, Duration, decode
+from .declared import BARE, NAMED, Duration, decode
 
+_FUNCTIONS = rf"^{BARE}\.(?:{BARE}|\*)\Z"
 _SCHEMA = "a JSON Schema, as a mapping"
 
 
@@ -35,7 +36,7 @@ class Declaration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     model: Annotated[str, Meta(min_length=1, description="the name of a model, as `model: <name>`")]
     instructions: Annotated[str, Meta(description="text")] = ""
     tools: Annotated[
-        tuple[Annotated[str, Meta(pattern=FUNCTIONS)], ...],
+        tuple[Annotated[str, Meta(pattern=_FUNCTIONS)], ...],
         Meta(description="a list of functions, each `<tool>.<function>` or `<tool>.*`"),
     ] = ()
     agents: Annotated[

@@ -119,9 +119,7 @@ class RemoteClient:
 
     async def decide(self, decision: DecideApproval) -> Decided:
         """Decide a wait, or vote."""
-        verb = {True: "approve", False: "deny", None: "answer"}[decision.approved]
-        fields = {"comment": decision.comment, "confirm": decision.confirm, "answer": decision.answer, "token": decision.token}
-        body: JsonObject = {name: value for name, value in fields.items() if value not in ("", None)}
+        verb, body = wire.decision(decision)
         return wire.decode(Decided, await self._post(body, "approvals", decision.wait, verb))
 
     async def edit(self, edit: EditWait) -> None:

@@ -162,7 +162,7 @@ class Renderer:
     @_event.register
     def _text_cut(self, event: TextCut) -> list[Span]:
         self._shown.pop(event.message, None)
-        return self._line(event.job, "✂ the text above was cut off and does not count; the model is asked again", "warn")
+        return self._line(event.job, "✂ the text above was cut off; it does not count", "warn")
 
     @_event.register
     def _call(self, event: CallStarted) -> list[Span]:
@@ -183,9 +183,7 @@ class Renderer:
 
     @_event.register
     def _wait_opened(self, event: WaitOpened) -> list[Span]:
-        what = " ".join(
-            part for part in (event.message, safe_line(event.function), brief(event.shown) if event.function else "") if part
-        )
+        what = f"{safe_line(event.function)} {brief(event.shown)}" if event.function else event.message
         return self._line(event.job, f"? {event.kind} {safe_line(event.wait)}: {what}", "warn")
 
     @_event.register

@@ -1,7 +1,7 @@
 """A new plugin's files, from the templates beside this module."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -11,14 +11,17 @@ import msgspec
 from transom_hookspecs import TransomError
 
 KINDS: Mapping[str, str] = {
-    "agent": "agents written in Python",
+    "agent": "an agent written in Python",
     "door": "a way in: HTTP routes",
-    "filter": "texts masked before they are recorded",
+    "filter": "words that are masked before anything is recorded",
     "model": "a language model",
-    "policy": "who may call which function",
+    "policy": "a say in which calls are made",
     "tool": "functions that agents call",
 }
 """Each kind, and what a plugin of it brings."""
+
+_MODULES: Mapping[str, Sequence[str]] = {"door": ("routes",)}
+"""The modules of a kind's package beside its `__init__`."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*\Z")
 
@@ -46,7 +49,8 @@ class Scaffold(msgspec.Struct, frozen=True, kw_only=True):
             "pyproject.toml": "pyproject.toml.txt",
             "README.md": "README.md.txt",
             f"{package}/__init__.py": f"{self.kind}.py.txt",
-            f"tests/test_{words['module']}.py": f"test_{self.kind}.py.txt",
+            f"tests/test_{words['name']}.py": f"test_{self.kind}.py.txt",
+            **{f"{package}/{each}.py": f"{self.kind}_{each}.py.txt" for each in _MODULES.get(self.kind, ())},
         }
         made = {path: _fill(template, words) for path, template in templates.items()}
         return {**made, f"{package}/py.typed": ""}
@@ -79,15 +83,13 @@ class Scaffold(msgspec.Struct, frozen=True, kw_only=True):
                 "invalid_argument",
                 f"name {self.name!r}: it needs 1 to 40 lower-case letters and digits, joined by - or _, as `my-tool`",
             )
-        module = name.replace("-", "_")
+        name = name.replace("-", "_")
         return {
             "name": name,
-            "module": module,
-            "kind": self.kind,
             "brings": KINDS[self.kind],
             "distribution": f"transom-{name.replace('_', '-')}",
-            "package": f"transom_{module}",
-            "klass": "".join(word.capitalize() for word in module.split("_")) + "Plugin",
+            "package": f"transom_{name}",
+            "klass": "".join(word.capitalize() for word in name.split("_")) + "Plugin",
         }
 
 

@@ -14,8 +14,7 @@ APPROVALS = frozenset(("approval", "outputs", "escalation", "changeset"))
 
 def summary(wait: WaitView) -> str:
     """What it asks for, in one line."""
-    shown = brief(wait.shown) if wait.function or wait.shown is not None else ""
-    return " ".join(part for part in (safe_line(wait.function), shown, safe_line(wait.message)) if part)
+    return f"{safe_line(wait.function)} {brief(wait.shown)}" if wait.function else safe_line(wait.message)
 
 
 def terms(rule: Rule, votes: int = 0) -> list[str]:

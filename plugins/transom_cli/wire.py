@@ -1,4 +1,4 @@
-"""The REST wire, as this client reads and writes it: every name of a path, parameter or JSON field stands here.
+"""What goes over the REST wire, as this client reads and writes it; the routes stand in `remote`.
 
 JSON fields are the camelCase forms of the contract's Structs' fields, times are RFC 3339. Which dictionaries are
 Structs is read from the types, so that what people and agents wrote (inputs, arguments, schemas) keeps its own keys.
@@ -18,6 +18,7 @@ from transom_hookspecs import (
     CODES,
     AnyEvent,
     Code,
+    DecideApproval,
     Entry,
     JobAnswer,
     JobView,
@@ -50,7 +51,7 @@ _ABSENT: Mapping[type, JsonObject] = {
     JobView: {"tree": "", "token": "", "started_at": 0},
     WaitView: {"expires_at": 0},
     WaitOpened: {"expires": 0},
-    Rule: {"veto": False},
+    Rule: {"veto": False, "count": 1},
 }
 """What a field is that the wire leaves out, where that is not the contract's own default."""
 _EVENT_TYPES = frozenset(str(kind.__struct_config__.tag) for kind in get_args(AnyEvent))
@@ -78,6 +79,15 @@ def start_body(value: Json) -> tuple[str, bytes]:
     if isinstance(value, str):
         return "text/plain; charset=utf-8", value.encode()
     return "application/json", msgspec.json.encode(value)
+
+
+def decision(decision: DecideApproval) -> tuple[str, JsonObject]:
+    """A decision's verb in its path, and its body."""
+    body: JsonObject = {"comment": decision.comment, "confirm": decision.confirm, "token": decision.token}
+    told: JsonObject = {name: value for name, value in body.items() if value}
+    if decision.approved is None:
+        return "answer", {**told, "answer": decision.answer}
+    return "approve" if decision.approved else "deny", told
 
 
 def decode(type: type[S], value: Json) -> S:

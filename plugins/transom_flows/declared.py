@@ -1,8 +1,9 @@
 """From a declared document to a Struct, with errors that name the field, what is wrong with it and the remedy."""
 
 import re
+from collections.abc import Iterator
 from difflib import get_close_matches
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Final, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -10,15 +11,11 @@ from transom_hookspecs import NAME, JsonObject, TransomError
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-_NAME = NAME.pattern.removesuffix(r"\Z")
-NAMED: Final = rf"^{_NAME}\Z"
+BARE: Final = NAME.pattern.removesuffix(r"\Z")
+"""A name inside a longer pattern."""
+
+NAMED: Final = rf"^{BARE}\Z"
 """A name, as a pattern for `msgspec.Meta`."""
-
-FUNCTION: Final = rf"^{_NAME}\.{_NAME}\Z"
-"""`<tool>.<function>`."""
-
-FUNCTIONS: Final = rf"^{_NAME}\.(?:{_NAME}|\*)\Z"
-"""`<tool>.<function>` or `<tool>.*`."""
 
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)(s|m|h|d)\Z")
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -87,6 +84,13 @@ def _explained(error: str, body: JsonObject, type: type[msgspec.Struct]) -> str:
 
 def _takes(type: type[msgspec.Struct], field: str) -> str:
     """What a field takes, in words."""
-    hint: Any = get_type_hints(type, include_extras=True).get(field)
-    described = (meta.description for meta in getattr(hint, "__metadata__", ()) if isinstance(meta, msgspec.Meta))
-    return next((text for text in described if text), "a value of that type")
+    hint = get_type_hints(type, include_extras=True).get(field)
+    return next(_descriptions(hint), "a value of that type")
+
+
+def _descriptions(hint: object) -> Iterator[str]:
+    for meta in getattr(hint, "__metadata__", ()):
+        if isinstance(meta, msgspec.Meta) and meta.description:
+            yield meta.description
+    for part in get_args(hint):
+        yield from _descriptions(part)

@@ -6,8 +6,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from transom_hookspecs import Json, JsonObject
 
-from .declared import FUNCTION, NAMED, Duration
+from .declared import BARE, NAMED, Duration
 
+_FUNCTION = rf"^{BARE}\.{BARE}\Z"
 _NAME = "a name of up to 63 letters, digits, `-` and `_`"
 _SCHEMA = "a JSON Schema, as a mapping"
 _DURATION = "a duration, as 30s, 15m, 2h or 30d"
@@ -58,7 +59,7 @@ class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     id: Annotated[str, Meta(pattern=NAMED, description=_NAME)]
     agent: Annotated[str, Meta(pattern=NAMED, description="an agent's or flow's name")] | UnsetType = UNSET
-    function: Annotated[str, Meta(pattern=FUNCTION, description="`<tool>.<function>`")] | UnsetType = UNSET
+    function: Annotated[str, Meta(pattern=_FUNCTION, description="`<tool>.<function>`")] | UnsetType = UNSET
     ask: Annotated[str, Meta(min_length=1, description="a question")] | UnsetType = UNSET
     wait: Annotated[str, Meta(min_length=1, description="the name of an event source")] | UnsetType = UNSET
     output: Annotated[str, Meta(pattern=NAMED, description="the name of one of the routine's outputs")] | UnsetType = UNSET

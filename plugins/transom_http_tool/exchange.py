@@ -55,11 +55,10 @@ async def exchange(context: CallContext, request: Request, hosts: Sequence[str],
 async def _send(client: "httpx.AsyncClient", request: Request, max_bytes: int) -> Answer:
     sending = client.stream(request.method, request.url, headers=request.headers, content=request.content)
     async with sending as response:
-        body = await _read(response, max_bytes)
-        encoding = response.headers.get("content-encoding", "identity")
-        if body and encoding.lower() != "identity":
-            message = f"{request.host} sends a body in the encoding {encoding!r}, which was not asked for; use another address"
+        if packed := _packed(response):
+            message = f"{request.host} sends a body in the encoding {packed!r}, which was not asked for; use another address"
             raise TransomError("failed_precondition", message)
+        body = await _read(response, max_bytes)
         return Answer(
             status=response.status_code,
             headers=dict(response.headers),
@@ -68,10 +67,17 @@ async def _send(client: "httpx.AsyncClient", request: Request, max_bytes: int) -
         )
 
 
+def _packed(response: "httpx.Response") -> str:
+    """The encoding of a body that would have to be unpacked, which can make a large body of a small one; else empty."""
+    encoding: str = response.headers.get("content-encoding", "identity").lower()
+    empty = response.headers.get("content-length") == "0" or response.status_code in (204, 304)
+    return "" if encoding == "identity" or empty or response.request.method == "HEAD" else encoding
+
+
 async def _read(response: "httpx.Response", max_bytes: int) -> bytes:
-    """The body, or a little more than `max_bytes` of it; never unpacked, so that a small answer cannot become a large one."""
+    """The body; of a longer one a little more than `max_bytes`."""
     body = bytearray()
-    async for chunk in response.aiter_raw():
+    async for chunk in response.aiter_bytes():
         body += chunk[: max_bytes + 1 - len(body)]
         if len(body) > max_bytes:
             break

@@ -61,6 +61,8 @@ def _host(url: str) -> str:
         raise _refusal("url", f"is longer than {_LONGEST_URL} characters", "send the data in the body")
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise _refusal("url", "is no http or https address", "write it as https://host/path")
+    if parsed.port is not None and not 0 < parsed.port < 65_536:
+        raise _refusal("url", f"has no possible port ({parsed.port})", "use one from 1 to 65535")
     if parsed.userinfo:
         raise _refusal("url", "has a user or password in it, which logs would show", "use an Authorization header")
     return parsed.host

@@ -4,7 +4,6 @@ What it is told (`launch`, `wake`, `cancel`) are hints. The truth is in the leas
 every few seconds: due ones are advanced, and those of workers that are gone are freed.
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -12,7 +11,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from transom_hookspecs import SYSTEM, Engine, Kernel, Lease, Worker, hookimpl
+from transom_hookspecs import SYSTEM, Engine, Kernel, Lease, Timer, Worker, hookimpl
 
 FAR = 86_400.0
 """Timers further away than this many seconds are left to the sweep."""
@@ -30,7 +29,7 @@ class LocalEngine:
         self._own: set[tuple[str, str]] = set()
         self._active: dict[tuple[str, str], bool] = {}
         self._waiting: dict[tuple[str, str], None] = {}
-        self._timers: dict[tuple[str, str], asyncio.TimerHandle] = {}
+        self._timers: dict[tuple[str, str], Timer] = {}
 
     @asynccontextmanager
     async def run(self, kernel: Kernel, *, own_only: bool = False) -> AsyncIterator[None]:
@@ -44,8 +43,6 @@ class LocalEngine:
             try:
                 yield
             finally:
-                for timer in self._timers.values():
-                    timer.cancel()
                 tasks.cancel_scope.cancel()
 
     def launch(self, tenant: str, job: str) -> None:
@@ -65,7 +62,7 @@ class LocalEngine:
         elif seconds < FAR:
             if (before := self._timers.pop(key, None)) is not None:
                 before.cancel()
-            self._timers[key] = asyncio.get_running_loop().call_later(seconds, self._due, key)
+            self._timers[key] = self._kernel.later(seconds, lambda: self._due(key))
 
     def cancel(self, tenant: str, job: str) -> None:
         """A job ended: the kernel stops what runs of it; its timer goes."""

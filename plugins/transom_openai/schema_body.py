@@ -48,13 +48,12 @@ def _instructions(request: ModelRequest) -> str:
     functions = "\n".join(
         json_text({"name": f.name, "description": f.description, "parameters": f.parameters}) for f in request.functions
     )
-    answer = "the answer" if request.output_schema is not None else '"the text"'
+    # no example text stands in it: small models would answer with that
+    answer = "value" if request.output_schema is not None else "text"
     return (
-        "You can call these functions:\n"
-        f"{functions}\n"
-        "Reply with one JSON object and nothing else. To call a function: "
-        '{"call": "its name", "arguments": {…}}; its result comes with the next message. '
-        f'To answer: {{"answer": {answer}}}.'
+        f"You have these functions:\n{functions}\n"
+        'Write one JSON object: {"call": name, "arguments": {}} calls a function and gives you its result; '
+        f'{{"answer": {answer}}} says {answer} to the user. When you have the result, answer.'
     )
 
 

@@ -31,8 +31,6 @@ class Feed(AsyncIterator[Sequence[Change]]):
 
     def push(self, changes: Sequence[Change]) -> None:
         """Add what was committed; when the reader is too slow, all of it becomes `*`."""
-        if self._size > ROOM:
-            return
         self._waiting.extend(changes)
         self._size += sum([1 + len(change.entries) for change in changes])
         if self._size > ROOM:
@@ -91,7 +89,7 @@ class Others:
             return []
         self._polled = now
         moved = self._moved()
-        if looks or moved:
+        if looks:  # after the version was read: who committed by then holds a lock, and is seen
             self._looked = now
             self._present = self._workers.others()
         return self._read() if moved else []

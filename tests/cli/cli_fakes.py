@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
 import anyio
+
 from transom_hookspecs import (
     AgentView,
     CallEnded,
@@ -89,7 +90,7 @@ class Run:
         message = f"{job}:{step}"
         for word in text.split(" ")[:1]:
             self.add(Text(job=job, message=message, delta=word))
-        self.add(Text(job=job, message=message, delta=text[len(text.split(" ")[0]) :])) if " " in text else None
+        self.add(Text(job=job, message=message, delta=text[len(text.split(" ", maxsplit=1)[0]) :])) if " " in text else None
         self.add(TextEnded(job=job, message=message, text=text))
 
     def end(self, output=None, status: str = "completed", error: ErrorInfo | None = None) -> None:
@@ -176,7 +177,9 @@ async def echo(run: Run, input) -> None:
 
 async def helper(run: Run, input) -> None:
     run.add(CallStarted(job=run.id, call="c1", function="team.greet", arguments={"channel": "#team"}))
-    decision = await run.wait("wait-1", function="team.greet", shown={"channel": "#team"}, rule=Rule(reason="a greeting needs a yes"))
+    decision = await run.wait(
+        "wait-1", function="team.greet", shown={"channel": "#team"}, rule=Rule(reason="a greeting needs a yes")
+    )
     if decision.approved:
         run.add(CallEnded(job=run.id, call="c1", content="Greeted #team."))
     else:
@@ -316,7 +319,9 @@ class FakeKernel:
         return run.view()
 
     async def _GetJobTrace(self, request: GetJobTrace) -> JobTrace:
-        step = StepView(job=JOB, key="1", kind="call", name="team.greet", state="done", attempt=2, begun_at=NOW, ended_at=NOW + 250)
+        step = StepView(
+            job=JOB, key="1", kind="call", name="team.greet", state="done", attempt=2, begun_at=NOW, ended_at=NOW + 250
+        )
         return JobTrace(job=self._run(request.id).view(), steps=(step,))
 
     async def _GetJobWait(self, request: GetJobWait) -> JobWait:
@@ -386,7 +391,10 @@ class FakeLauncher:
 
     def hooks(self) -> list[HookInfo]:
         facts = {"kind": "register", "arguments": (), "description": "", "plugins": ("rest", "agui")}
-        return [HookInfo(name="register_tools", family="tools", **facts), HookInfo(name="register_doors", family="doors", **facts)]
+        return [
+            HookInfo(name="register_tools", family="tools", **facts),
+            HookInfo(name="register_doors", family="doors", **facts),
+        ]
 
     def operations(self) -> list[Operation]:
         async def handler(call, request):
@@ -409,6 +417,7 @@ class FakeLauncher:
 def main() -> None:
     """The commands as a program."""
     import click
+
     from transom_cli.commands import COMMANDS
 
     group = click.Group("transom", commands={command.name: command for command in COMMANDS})

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 sys.path.insert(0, str(Path(__file__).parent))
 
 from cli_fakes import FakeLauncher
+
 from transom_cli.commands import COMMANDS
 
 

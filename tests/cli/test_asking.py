@@ -4,6 +4,7 @@ import pytest
 from cli_fakes import make_wait
 from hypothesis import given
 from hypothesis import strategies as st
+
 from transom_cli.asking import Dialog, choose, standing_answer
 from transom_hookspecs import Rule
 
@@ -35,7 +36,14 @@ async def ask(wait, *lines):
 
 @pytest.mark.parametrize(
     ("line", "approved", "comment"),
-    [("y", True, ""), ("YES", True, ""), ("yes but hurry", True, "but hurry"), ("n", False, ""), (" no  not today ", False, "not today"), ("deny", False, "")],
+    [
+        ("y", True, ""),
+        ("YES", True, ""),
+        ("yes but hurry", True, "but hurry"),
+        ("n", False, ""),
+        (" no  not today ", False, "not today"),
+        ("deny", False, ""),
+    ],
 )
 async def test_yes_and_no_with_a_comment(line, approved, comment):
     decision, _ = await ask(make_wait(), line)
@@ -49,7 +57,14 @@ async def test_it_may_be_left(lines):
 
 async def test_everything_that_would_run_is_shown_safely():
     long = "x" * 3000
-    _, shown = await ask(make_wait(function="t.f", shown={"a": long, "b": "\x1b[31m"}, message="why \u202e not", rule=Rule(count=3, deciders=("role:admin",))))
+    _, shown = await ask(
+        make_wait(
+            function="t.f",
+            shown={"a": long, "b": "\x1b[31m"},
+            message="why \u202e not",
+            rule=Rule(count=3, deciders=("role:admin",)),
+        )
+    )
     assert long in shown
     assert "\x1b" not in shown
     assert "\u202e" not in shown
@@ -65,7 +80,13 @@ async def test_the_typed_value_is_passed_on_as_typed():
 
 @pytest.mark.parametrize(
     ("line", "answer"),
-    [("d", "done"), ("again", "again"), ("fail", "fail"), ('done {"id": 3}', {"answer": "done", "result": {"id": 3}}), ("done sent", {"answer": "done", "result": "sent"})],
+    [
+        ("d", "done"),
+        ("again", "again"),
+        ("fail", "fail"),
+        ('done {"id": 3}', {"answer": "done", "result": {"id": 3}}),
+        ("done sent", {"answer": "done", "result": "sent"}),
+    ],
 )
 async def test_a_step_that_may_have_run_is_done_made_again_or_fails(line, answer):
     decision, shown = await ask(make_wait(kind="restart", function="demo.send"), "?", line)
@@ -79,7 +100,11 @@ async def test_an_open_question_takes_text():
 
 
 async def test_a_question_is_declined():
-    for wait in (make_wait(kind="question"), make_wait(kind="question", choices=("a", "b")), make_wait(kind="question", schema=OBJECT)):
+    for wait in (
+        make_wait(kind="question"),
+        make_wait(kind="question", choices=("a", "b")),
+        make_wait(kind="question", schema=OBJECT),
+    ):
         decision, _ = await ask(wait, "/decline")
         assert (decision.approved, decision.answer) == (False, None)
 

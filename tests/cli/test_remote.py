@@ -5,6 +5,7 @@ import json
 import httpx
 import pytest
 from cli_fakes import NOW
+
 from transom_cli.client import Target, target
 from transom_cli.remote import TRIES, RemoteClient, remote_client, retry_after
 from transom_hookspecs import DecideApproval, EditWait, JobView, StartJob, TransomError
@@ -87,7 +88,9 @@ async def test_text_is_sent_as_text():
 
 @pytest.mark.req("SDK-4")
 async def test_a_start_is_sent_again_under_the_same_key_while_the_server_is_unavailable():
-    server = Server(refusal(503, "unavailable"), httpx.ConnectError("refused"), httpx.Response(502, text="<html>"), {**JOB, "retried": True})
+    server = Server(
+        refusal(503, "unavailable"), httpx.ConnectError("refused"), httpx.Response(502, text="<html>"), {**JOB, "retried": True}
+    )
     answer = await server.client().start(StartJob(agent="echo", input="x"))
     assert answer.retried
     assert len(server.requests) == 4
@@ -285,7 +288,9 @@ def test_where_the_server_is_comes_from_the_environment(environ, url, token):
 def test_options_win_over_the_environment_and_are_repeated_in_hints(tmp_path):
     file = tmp_path / "token"
     file.write_text("secret\n")
-    found = target(url="https://c", token_file=str(file), tenant="acme", environ={"TRANSOM_URL": "https://a", "TRANSOM_TOKEN": "t"})
+    found = target(
+        url="https://c", token_file=str(file), tenant="acme", environ={"TRANSOM_URL": "https://a", "TRANSOM_TOKEN": "t"}
+    )
     assert (found.url, found.token) == ("https://c", "secret")
     assert found.command("job", "watch", "j 1") == f"transom job watch 'j 1' --url https://c --token-file {file} --tenant acme"
     assert target(data="d", environ={"TRANSOM_URL": "https://a"}).url == ""

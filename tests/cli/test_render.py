@@ -5,6 +5,7 @@ import re
 from cli_fakes import NOW
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from transom_cli.render import Renderer, same
 from transom_hookspecs import (
     CallEnded,
@@ -85,7 +86,13 @@ def test_a_grandchild_stands_below_its_parent():
 
 
 def test_whoever_goes_on_after_another_is_named_again():
-    shown = show(started("1", "worker", "r"), started("2", "worker", "r"), text("x", "1", "1:1"), text("y", "2", "2:1"), text("z", "1", "1:1"))
+    shown = show(
+        started("1", "worker", "r"),
+        started("2", "worker", "r"),
+        text("x", "1", "1:1"),
+        text("y", "2", "2:1"),
+        text("z", "1", "1:1"),
+    )
     assert shown.splitlines()[2:] == ["▸ worker", "  x", "▸ worker#2", "  y", "▸ worker", "  z"]
 
 
@@ -126,11 +133,18 @@ def test_waits_votes_and_decisions_are_told():
 
 
 def test_notes_tell_what_they_replace():
-    assert show(NotePinned(job="r", id=2, kind="plan", text="a\nb", agent="root", supersedes=1)) == "• note 2 (plan, replaces 1): a\n  b\n"
+    assert (
+        show(NotePinned(job="r", id=2, kind="plan", text="a\nb", agent="root", supersedes=1))
+        == "• note 2 (plan, replaces 1): a\n  b\n"
+    )
 
 
 def test_the_end_tells_time_tokens_and_cost():
-    shown = show(started(), Usage(job="r", model="m", step="1", input_tokens=10, output_tokens=5, usd=0.25), JobEnded(job="r", status="completed"))
+    shown = show(
+        started(),
+        Usage(job="r", model="m", step="1", input_tokens=10, output_tokens=5, usd=0.25),
+        JobEnded(job="r", status="completed"),
+    )
     assert shown.splitlines()[-1] == "✓ root completed · 2.0 s, 15 tokens, $0.2500"
 
 

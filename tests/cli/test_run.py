@@ -4,6 +4,7 @@ import json
 
 import pytest
 from cli_fakes import JOB
+
 from transom_hookspecs import TransomError
 
 
@@ -88,7 +89,23 @@ def test_input_that_is_no_text_is_refused(transom, tmp_path):
 
 
 def test_options_of_the_start_are_passed_on(transom, launcher):
-    transom("run", "echo", "x", "--id", "mine", "--tag", "a", "--tag", "b", "--timeout", "1h30m", "--conversation", "c", "--tenant", "acme")
+    transom(
+        "run",
+        "echo",
+        "x",
+        "--id",
+        "mine",
+        "--tag",
+        "a",
+        "--tag",
+        "b",
+        "--timeout",
+        "1h30m",
+        "--conversation",
+        "c",
+        "--tenant",
+        "acme",
+    )
     request, origin = launcher.calls[0]
     assert (request.id, request.tags, request.timeout, request.conversation) == ("mine", ("a", "b"), 5400.0, "c")
     assert (origin.tenant, origin.door, origin.caller.kind) == ("acme", "cli", "operator")
@@ -225,7 +242,14 @@ def test_with_json_an_error_is_json(transom):
 
 @pytest.mark.parametrize(
     ("code", "exit"),
-    [("permission_denied", 5), ("unauthenticated", 5), ("resource_exhausted", 5), ("unavailable", 6), ("internal", 1), ("invalid_argument", 2)],
+    [
+        ("permission_denied", 5),
+        ("unauthenticated", 5),
+        ("resource_exhausted", 5),
+        ("unavailable", 6),
+        ("internal", 1),
+        ("invalid_argument", 2),
+    ],
 )
 def test_each_error_has_its_exit_code(transom, launcher, code, exit):
     launcher.broken = TransomError(code, "no")

@@ -5,6 +5,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from transom_cli.safe import safe, safe_line
 
 hostile = st.text(alphabet=st.one_of(st.characters(), st.sampled_from("\x1b\x9b\x07\r\x08\u202e\u2066\u200f\U000e0041\ud800")))

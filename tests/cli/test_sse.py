@@ -3,11 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from transom_cli.sse import ServerEvent, SseParser
 
 STREAM = (
     "\ufeff: a comment\n"
-    "id: 1-t\nevent: text\ndata: {\"a\": \"œ🦀\"}\n\n"
+    'id: 1-t\nevent: text\ndata: {"a": "œ🦀"}\n\n'
     "id:2-t\r\ndata:two\r\ndata: lines\r\n\r\n"
     "data:  one space is taken\rretry: 5\r\r"
     ": ping\n\n"

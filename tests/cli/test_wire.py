@@ -5,11 +5,12 @@ import pytest
 from cli_fakes import NOW, make_wait
 from hypothesis import given
 from hypothesis import strategies as st
+
 from transom_cli import wire
 from transom_hookspecs import (
     BranchCost,
-    CallStarted,
     Caller,
+    CallStarted,
     CostView,
     Entry,
     ErrorInfo,
@@ -91,7 +92,13 @@ def test_an_event_without_its_shape_is_an_error_with_a_word(data):
     assert caught.value.code == "data_loss"
 
 
-@pytest.mark.parametrize("answer", [{"id": "j", "agent": "a", "status": "running", "retried": True}, {"job": {"id": "j", "agent": "a", "status": "running"}, "retried": True}])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"id": "j", "agent": "a", "status": "running", "retried": True},
+        {"job": {"id": "j", "agent": "a", "status": "running"}, "retried": True},
+    ],
+)
 def test_a_start_is_read_in_either_shape(answer):
     started = wire.started(answer)
     assert (started.job.id, started.retried) == ("j", True)

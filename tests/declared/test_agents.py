@@ -222,8 +222,14 @@ async def test_a_structured_answer_is_json_that_fits(agent):
 
 @pytest.mark.parametrize(
     ("first", "told"),
-    [("Sure! {", "it is no JSON"), ('{"title": 1}', "at $.title: 1 is not of type 'string'"), ("{}", "at $: 'title' is a required property"), ("[" * 9_000, "JSON")],
-)  # fmt: skip
+    [
+        ("Sure! {", "it is no JSON"),
+        ('{"title": 1}', "at $.title: 1 is not of type 'string'"),
+        ("{}", "at $: 'title' is a required property"),
+        ("[" * 9_000, "it is no JSON"),
+    ],
+    ids=["words", "wrong type", "missing", "deep"],
+)
 async def test_a_misfit_is_told_and_may_be_mended_once(agent, first, told):
     ctx = FakeContext(answers=[text(first), text('{"title": "x"}')])
 
@@ -273,8 +279,12 @@ async def test_a_cut_text_is_an_answer_and_cut_json_is_not(agent):
 
 @pytest.mark.parametrize(
     ("answer", "code", "words"),
-    [(text("", "content_filter"), "failed_precondition", "withheld"), (text("", "calls"), "unavailable", "announced a call and sent none")],
-)  # fmt: skip
+    [
+        (text("", "content_filter"), "failed_precondition", "withheld"),
+        (text("", "calls"), "unavailable", "announced a call and sent none"),
+    ],
+    ids=["withheld", "no call"],
+)
 async def test_an_answer_that_is_none_fails_the_agent(agent, answer, code, words):
     with pytest.raises(TransomError, match=words) as caught:
         await agent("model: m").run(FakeContext(answers=[answer]), "go")
@@ -308,8 +318,13 @@ async def test_a_conversation_goes_on_where_it_was(agent):
 
     messages = ctx.asked[0]["messages"]
     assert [said(message) for message in messages] == [
-        ("system", "Be kind."), ("user", "Hi"), ("assistant", ""), ("tool", '{"n":1}'), ("assistant", "Hello."), ("user", "And now?"),
-    ]  # fmt: skip
+        ("system", "Be kind."),
+        ("user", "Hi"),
+        ("assistant", ""),
+        ("tool", '{"n":1}'),
+        ("assistant", "Hello."),
+        ("user", "And now?"),
+    ]
     assert messages[2].calls == asked
     assert (messages[3].call, messages[3].function) == ("c1", "a.b")
 

@@ -155,7 +155,7 @@ async def test_a_redirect_is_an_answer_like_another():
         ({"url": "/path"}, "`url`: is no http or https address"),
         ({"url": "https://"}, "`url`: is no http or https address"),
         ({"url": "https://exa\nmple.com/"}, "`url`: is no address"),
-        ({"url": "https://example.com:99999/"}, "`url`: is no address"),
+        ({"url": "https://example.com:99999/"}, "`url`: has no possible port (99999)"),
         ({"url": "https://u:p@example.com/"}, "`url`: has a user or password in it"),
         ({"url": "https://example.com/" + "x" * 9_000}, "`url`: is longer than 8192 characters"),
         ({"url": "https://x.org", "headers": {"Host": "evil"}}, "`headers`: 'Host' is set by the runtime; leave it out"),
@@ -224,10 +224,16 @@ async def test_a_compressed_body_is_refused_rather_than_unpacked():
     bomb = zlib.compress(b"\0" * 50_000_000)
     call = Call(lambda _: httpx.Response(200, headers={"Content-Encoding": "deflate"}, stream=Slowly(bomb)))
 
-    with pytest.raises(TransomError, match="x.org sends a body in the encoding 'deflate', which was not asked for") as caught:
+    with pytest.raises(TransomError, match=r"x.org sends a body in the encoding 'deflate', which was not asked for") as caught:
         await run(call, url="https://x.org")
 
     assert caught.value.code == "failed_precondition"
+
+
+async def test_a_head_request_may_hear_of_an_encoding():
+    call = Call(lambda _: httpx.Response(200, headers={"Content-Encoding": "gzip", "Content-Length": "9"}))
+
+    assert (await run(call, "request", method="HEAD", url="https://x.org"))["headers"]["content-length"] == "9"
 
 
 @pytest.mark.parametrize("charset", ["nonsense", "hex", "zlib", "idna", "utf-8", "undefined", ""])

@@ -1,5 +1,7 @@
 """Templates: a path becomes what it leads to, and what it leads to is never read as a template."""
 
+import re
+
 import msgspec
 import pytest
 from hypothesis import assume, given
@@ -51,15 +53,10 @@ def test_a_text_without_a_template_stays_that_text(text):
 
 
 @given(st.text())
-def test_any_text_after_an_opening_is_a_path_or_refused(text):
-    declared = "${{" + text
-    refused = attempt(declared)
+def test_any_text_after_an_opening_is_paths_or_refused(text):
+    refused = attempt("${{" + text)
 
-    assert (
-        refused
-        or all("${{" + path + "}}" in declared.replace(" ", "").replace("\t", "") for path in paths(declared))
-        or text.strip() != text
-    )
+    assert refused or all(re.fullmatch(r"[\w-]+(\.[\w-]+)*", path, re.ASCII) for path in paths("${{" + text))
     assert "\n" not in refused
 
 

@@ -210,7 +210,7 @@ def bomb(levels, width):
         bomb(9, 9),
         bomb(40, 2),
         "a: &a " + "x" * 100_000 + "\nb: [" + "*a," * 20 + "]",
-        "a: &a {" + ",".join(f"k{n}: v" for n in range(50_000)) + "}\nb: [" + "{<<: *a}," * 20 + "]",
+        "a: &a {" + ",".join(f"k{n}: v" for n in range(20_000)) + "}\nb: [" + "{<<: *a}," * 20 + "]",
     ],
     ids=["wide", "deep", "long text", "merges"],
 )
@@ -244,12 +244,12 @@ def test_a_large_file_is_judged_by_its_size_alone():
         "{" * 1_000_000,
         "- " * 500_000,
         "? " * 500_000,
-        "a: [" + "{}," * 300_000,
+        "a: [" + "{}," * 100_000,
         "&a " * 300_000,
         ":" * 1_000_000,
         "\t" * 1_000_000,
     ],
-    ids=repr,
+    ids=lambda text: repr(text[:8]),
 )
 def test_no_text_takes_long_to_refuse(text):
     began = time.process_time()
@@ -270,9 +270,9 @@ def is_json(value):
 
 # fmt: off
 TOKENS = st.sampled_from([
-    "a", "b", ": ", ":", "- ", "-", "&a ", "*a", "*b", "<<", "!!str ", "!x ", "[", "]", "{", "}", ", ", ",", "'", '"', "|", ">-",
-    "? ", "#", " #", "12", "012", "1.5", "NO", "null", "\\x41", "\\ud800", "@", "`", "%", "=", "~", "é", "🦀", "\n", "\n  ",
-    "\n    ", "\t", "\r\n", "---\n", "...\n", "%YAML 1.1\n", "\0", "\ufeff", "\x85", "\u2028",
+    "a", "b", ": ", ":", "- ", "-", "&a ", "*a", "*b", "<<", "!!str ", "!x ", "[", "]", "{", "}", ", ", ",", "'", '"', "|",
+    ">-", "? ", "#", " #", "12", "012", "1.5", "NO", "null", "\\x41", "\\ud800", "@", "`", "%", "=", "~", "é", "🦀", "\n",
+    "\n  ", "\n    ", "\t", "\r\n", "---\n", "...\n", "%YAML 1.1\n", "\0", "\ufeff", "\x85", "\u2028",
 ])
 # fmt: on
 TEXTS = st.one_of(st.text(), st.lists(TOKENS, max_size=40).map("".join), st.binary())

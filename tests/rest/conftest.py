@@ -1,5 +1,6 @@
 """A kernel of the tests' own behind the real door: it records what the door asks, and answers what a test says."""
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -35,7 +36,7 @@ class Fake:
 
     def __init__(self):
         self.caller = Caller(kind="key", id="k1", tenant="default")
-        self.answers = {}
+        self.answers = defaultdict(lambda: None)
         self.heads: list[RequestHead] = []
         self.calls: list[tuple[str, msgspec.Struct, Origin]] = []
         self.jobs: dict[str, JobView] = {}
@@ -58,7 +59,7 @@ class Fake:
         self.calls.append((operation, request, origin))
         for _ in range(self.slow):
             await anyio.sleep(0)
-        answer = self.answers.get(operation)
+        answer = self.answers[operation]
         if isinstance(answer, BaseException):
             raise answer
         if answer is None and isinstance(request, WatchJob):
@@ -81,7 +82,8 @@ class Fake:
 
     def append(self, tree: str, *events: Event) -> None:
         log = self.logs[tree]
-        log.extend(Entry(len(log) + 1 + i, 1_700_000_000_000 + len(log) + i, event) for i, event in enumerate(events))
+        for event in events:
+            log.append(Entry(len(log) + 1, 1_700_000_000_000 + len(log), event))
         self._grown.set()
         self._grown = anyio.Event()
 
@@ -125,15 +127,33 @@ def make_fake():
 
 @pytest.fixture(scope="session")
 def door():
-    """Serve a kernel through the plugin: `async with door(kernel, **settings) as client`."""
+    """Serve a kernel through the plugin: `async with door(kernel, **settings) as client`.
+
+    The client also has the door's open `streams`, and `shutdown()`, which ends the plugin's life early.
+    """
 
     @asynccontextmanager
     async def serve(kernel: Fake, *, bound: int = 65_536, **settings) -> AsyncIterator[httpx.AsyncClient]:
         plugin = RestPlugin(RestPlugin.Config(**settings))
         app = Litestar(plugin.register_doors()[0].handlers, openapi_config=None)
-        async with plugin.run(kernel), stream_client(app, bound=bound, headers={"Authorization": "Bearer k"}) as client:
-            client.plugin = plugin
+        started, stop, stopped = anyio.Event(), anyio.Event(), anyio.Event()
+
+        async def live():
+            async with plugin.run(kernel):
+                started.set()
+                await stop.wait()
+            stopped.set()
+
+        async def shutdown():
+            stop.set()
+            await stopped.wait()
+
+        async with anyio.create_task_group() as tasks, stream_client(app, bound=bound) as client:
+            tasks.start_soon(live)
+            await started.wait()
+            client.streams, client.shutdown = plugin.streams, shutdown
             yield client
+            await shutdown()
 
     return serve
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from transom_hookspecs import (
     AnyEvent,
-    Caller,
     CallEnded,
+    Caller,
     CallStarted,
     CostView,
     Entry,
@@ -114,7 +114,7 @@ def test_an_event_is_one_frame_with_id_type_and_one_line_of_json(event):
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
 def test_the_wires_own_names_are_camel_case_and_what_agents_named_stays(event):
     (frame,), _ = encode([entry(1, event)], job())
-    value = msgspec.json.decode(frame.decode().split("data: ")[1])
+    value = msgspec.json.decode(frame.decode().split("\ndata: ")[1])
     for key in ("arguments", "content", "shown", "output"):
         assert value.pop(key, None) in (None, getattr(event, key, None))
     names = set(value) | set(value.get("rule", ()))
@@ -124,7 +124,7 @@ def test_the_wires_own_names_are_camel_case_and_what_agents_named_stays(event):
 def test_times_and_usage_in_this_wires_words():
     (opened,), _ = encode([entry(1, EVENTS[8])], job())
     (usage,), _ = encode([entry(2, EVENTS[15])], job())
-    assert msgspec.json.decode(opened.decode().split("data: ")[1]) == {
+    assert msgspec.json.decode(opened.decode().split("\ndata: ")[1]) == {
         "seq": 1,
         "at": "2026-03-01T12:00:00.251Z",
         "type": "wait.opened",
@@ -222,7 +222,26 @@ def test_a_stream_resumed_at_any_of_its_ids_gives_the_bytes_that_came_after(tree
 @pytest.mark.req("REST-5")
 @pytest.mark.parametrize(
     "id",
-    ["", "5", "-1", "abc", "999999", "0-t", "05-t", "5-", "-t", "5 -t", "5-t t", "5-t\n", "+5-t", "٥-t", "5_0-t", "1e2-t", "9" * 16 + "-t", "5-" + "t" * 201],
+    [
+        "",
+        "5",
+        "-1",
+        "abc",
+        "999999",
+        "0-t",
+        "05-t",
+        "5-",
+        "-t",
+        "5 -t",
+        "5-t t",
+        "5-t\n",
+        "+5-t",
+        "\u0665-t",
+        "5_0-t",
+        "1e2-t",
+        "9" * 16 + "-t",
+        "5-" + "t" * 201,
+    ],
 )
 def test_an_event_id_that_is_none_of_ours_is_refused(id):
     with pytest.raises(TransomError) as refused:

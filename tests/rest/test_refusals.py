@@ -54,24 +54,25 @@ async def test_a_bug_is_internal_without_its_text_and_logged_with_a_traceback(cl
     assert "Traceback" in caplog.text
 
 
-async def test_before_the_start_is_done_a_request_is_told_to_come_again(kernel, client):
-    client.plugin._kernel = None
-    response = await client.get("/v1/jobs/j1")
+async def test_a_server_that_stops_tells_a_request_to_come_again(kernel, door):
+    async with door(kernel) as client:
+        await client.shutdown()
+        response = await client.get("/v1/jobs/j1")
     assert (response.status_code, response.json()["code"]) == (503, "unavailable")
 
 
 @pytest.mark.req("FEED-3")
-@pytest.mark.parametrize(("method", "url"), list(urls()), ids=str)
 @pytest.mark.parametrize("name", ["api_key", "token", "access_token", "key", "API-Key", "%61pi_key"])
-async def test_a_key_in_the_url_is_refused_before_anything_is_read(client, kernel, method, url, name):
+async def test_a_key_in_the_url_of_any_route_is_refused_before_anything_is_read(client, kernel, name):
     async def body():
         raise AssertionError("the body was read")
         yield b""
 
-    content = {"content": body()} if method == "POST" else {}
-    response = await client.request(method, f"{url}?tenant=acme&{name}=sk-live-1", **content)
-    assert (response.status_code, response.json()["code"]) == (400, "invalid_argument")
-    assert "sk-live-1" not in response.text
+    for method, url in urls():
+        content = {"content": body()} if method == "POST" else {}
+        response = await client.request(method, f"{url}?tenant=acme&{name}=sk-live-1", **content)
+        assert (response.status_code, response.json()["code"]) == (400, "invalid_argument"), url
+        assert "sk-live-1" not in response.text
     assert (kernel.heads, kernel.calls) == ([], [])
 
 
@@ -102,7 +103,7 @@ async def test_a_wrong_query_or_path_is_refused_by_name(client, kernel, name):
     assert kernel.calls == []
 
 
-@pytest.mark.parametrize("timeout", ["900", "0s", "0.0s", "-1s", "1e3s", "s", "1.s", "nans", "1.0123456789s", "15m", "٣s"])
+@pytest.mark.parametrize("timeout", ["900", "0s", "0.0s", "-1s", "1e3s", "s", "1.s", "nans", "1.0123456789s", "15m", "\u0663s"])
 async def test_a_timeout_that_is_no_duration_above_zero_is_refused(client, kernel, timeout):
     response = await client.post(START, params={"timeout": timeout})
     assert (response.status_code, kernel.calls) == (400, [])

@@ -55,7 +55,12 @@ async def test_the_application_sees_the_request():
     async with stream_client(app, headers={"X-Mine": "m"}) as client:
         response = await client.post("/a%20b/%C3%BC%2F?q=%20x", content=parts())
     assert response.content == b"ok"
-    assert (seen["method"], seen["path"], seen["raw_path"], seen["query_string"]) == ("POST", "/a b/ü/", b"/a%20b/%C3%BC%2F", b"q=%20x")
+    assert (seen["method"], seen["path"], seen["raw_path"], seen["query_string"]) == (
+        "POST",
+        "/a b/ü/",
+        b"/a%20b/%C3%BC%2F",
+        b"q=%20x",
+    )
     assert (b"x-mine", b"m") in seen["headers"]
     assert b"".join(seen["body"]) == b"12"
 
@@ -195,7 +200,13 @@ async def test_an_application_that_breaks_the_contract_is_told_so():
         await send(body(more=False))
         await send(body())
 
-    for app, words in ((silent, "without a response"), (unfinished, "complete"), (twice, "turn"), (headless, "turn"), (too_much, "turn")):
+    for app, words in (
+        (silent, "without a response"),
+        (unfinished, "complete"),
+        (twice, "turn"),
+        (headless, "turn"),
+        (too_much, "turn"),
+    ):
         async with stream_client(app) as client:
             with pytest.raises(RuntimeError, match=words):
                 await client.get("/")

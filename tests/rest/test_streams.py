@@ -88,7 +88,9 @@ async def test_a_childs_stream_is_its_own_and_its_childrens_and_resumes_too(clie
     kernel.add("j1")
     kernel.add("c", "j1", token="child")
     kernel.append("j1", STARTED, JobStarted(job="c", agent="a", caller=ANNA, parent="j1"), text("no"), text("1", "c"))
-    kernel.append("j1", JobStarted(job="d", agent="a", caller=ANNA, parent="c"), text("2", "d"), JobEnded(job="d", status="failed"))
+    kernel.append(
+        "j1", JobStarted(job="d", agent="a", caller=ANNA, parent="c"), text("2", "d"), JobEnded(job="d", status="failed")
+    )
     kernel.append("j1", text("no"), JobEnded(job="c", status="completed"), text("no"), ENDED)
     uncut = await whole(client, "/v1/jobs/c/events")
     ids = [line[4:] for line in uncut.decode().split("\n") if line.startswith("id: ")]
@@ -112,14 +114,15 @@ def test_cuts_at_random_places_lose_nothing_and_repeat_nothing(make_fake, door, 
         got, last = [], ""
         async with door(kernel) as client, anyio.create_task_group() as tasks:
             tasks.start_soon(grow, kernel)
-            for cut in (*cuts, 1000):
-                async with client.stream("GET", "/v1/jobs/j1/events", headers={"last-event-id": last} if last else {}) as response:
-                    async for event in sse(response):
+            for events_until_cut in (*cuts, 1000):
+                left = events_until_cut
+                async with client.stream(
+                    "GET", "/v1/jobs/j1/events", headers={"last-event-id": last} if last else {}
+                ) as response:
+                    events = sse(response)
+                    while left and (event := await anext(events, None)):
                         got.append((event.id, event.data))
-                        last = event.id
-                        cut -= 1
-                        if not cut:
-                            break
+                        last, left = event.id, left - 1
             uncut = [(e.id, e.data) async for e in sse(await client.get("/v1/jobs/j1/events"))]
         assert got == uncut
         assert kernel.following == []
@@ -182,8 +185,8 @@ async def test_a_client_that_leaves_releases_everything_at_once(client, kernel):
     kernel.append("j1", STARTED)
     async with client.stream("GET", "/v1/jobs/j1/events") as response:
         await anext(sse(response))
-        assert (kernel.following, len(client.plugin.streams)) == (["j1"], 1)
-    assert (kernel.following, len(client.plugin.streams)) == ([], 0)
+        assert (kernel.following, len(client.streams)) == (["j1"], 1)
+    assert (kernel.following, len(client.streams)) == ([], 0)
 
 
 async def test_a_reader_that_leaves_while_it_is_waited_for_releases_everything(door, kernel):
@@ -193,7 +196,7 @@ async def test_a_reader_that_leaves_while_it_is_waited_for_releases_everything(d
         async with client.stream("GET", "/v1/jobs/j1/events"):
             await settled(lambda: kernel.read)
             await anyio.sleep(0.005)
-        assert (kernel.following, len(client.plugin.streams)) == ([], 0)
+        assert (kernel.following, len(client.streams)) == ([], 0)
 
 
 async def test_clients_that_leave_before_the_first_byte_leave_nothing_behind(client, kernel):
@@ -207,7 +210,7 @@ async def test_clients_that_leave_before_the_first_byte_leave_nothing_behind(cli
             async with client.stream("GET", "/v1/jobs/j1/events"):
                 scope.cancel()
     await settled(lambda: len(asyncio.all_tasks()) == before)
-    assert (kernel.following, len(client.plugin.streams)) == ([], 0)
+    assert (kernel.following, len(client.streams)) == ([], 0)
     assert len(kernel.heads) > 900
 
 
@@ -264,21 +267,19 @@ async def test_a_stream_ends_cleanly_after_its_lifetime_and_goes_on_where_it_was
 async def test_at_shutdown_streams_end_at_once_and_cleanly(kernel, door):
     kernel.add("j1")
     kernel.append("j1", STARTED)
-    async with door(kernel) as client:
-        async with client.plugin.run(kernel), anyio.create_task_group() as tasks:
-            ends = []
+    ends = []
 
-            async def follow():
-                async with client.stream("GET", "/v1/jobs/j1/events") as response:
-                    ends.append(([e.id async for e in sse(response)], time.monotonic()))
+    async def follow():
+        async with client.stream("GET", "/v1/jobs/j1/events") as response:
+            ends.append(([e.id async for e in sse(response)], time.monotonic()))
 
-            for _ in range(20):
-                tasks.start_soon(follow)
-            await settled(lambda: len(client.plugin.streams) == 20)
-            begun = time.monotonic()
-            async with client.plugin.streams.run():
-                pass
-            await settled(lambda: len(ends) == 20)
+    async with door(kernel) as client, anyio.create_task_group() as tasks:
+        for _ in range(20):
+            tasks.start_soon(follow)
+        await settled(lambda: len(client.streams) == 20)
+        begun = time.monotonic()
+        await client.shutdown()
+        assert len(client.streams) == 0
     assert [ids for ids, _ in ends] == [["1-t0k"]] * 20
     assert max(at for _, at in ends) - begun < 0.5
 
@@ -289,8 +290,7 @@ async def test_a_stuck_reader_holds_a_shutdown_for_a_second_at_most(kernel, door
     async with door(kernel, bound=1000) as client, client.stream("GET", "/v1/jobs/j1/events") as response:
         await settled(lambda: kernel.following)
         begun = time.monotonic()
-        async with client.plugin.streams.run():
-            pass
+        await client.shutdown()
         assert time.monotonic() - begun < 1.5
         content = b"".join([chunk async for chunk in response.aiter_raw()])
         assert content.endswith(b"\n\n")  # a whole event, and a clean end once it is read
@@ -298,8 +298,7 @@ async def test_a_stuck_reader_holds_a_shutdown_for_a_second_at_most(kernel, door
 
 async def test_a_request_after_the_shutdown_is_refused(kernel, door):
     async with door(kernel) as client:
-        async with client.plugin.run(kernel):
-            pass
+        await client.shutdown()
         response = await client.get("/v1/jobs/j1/events")
     assert (response.status_code, response.json()["code"]) == (503, "unavailable")
 
@@ -316,4 +315,4 @@ async def test_a_log_that_breaks_ends_the_stream_and_is_logged(client, kernel, c
     content = await whole(client)
     assert content.startswith(b"id: 1-t0k")
     assert "the disk is gone" in caplog.text
-    assert len(client.plugin.streams) == 0
+    assert len(client.streams) == 0

@@ -12,7 +12,7 @@ import anyio
 import msgspec
 import pytest
 
-from transom_hookspecs import Index, Record, StoreUnavailable, TransomError
+from transom_hookspecs import Caller, ErrorInfo, Index, Job, Record, StoreUnavailable, TransomError
 from transom_sqlite import files
 from transom_testing.store_contract import RECORDS
 from transom_testing.store_kit import Thing, append, put, text
@@ -32,6 +32,11 @@ async def refusal(store, records=RECORDS) -> TransomError:
     assert store.data in refused.value.message
     assert "\n" not in refused.value.message
     return refused.value
+
+
+@pytest.fixture(autouse=True)
+def no_blocking_call():
+    """These tests look at files themselves; the contract's run under the detector of blocking calls."""
 
 
 async def test_nobody_else_may_read_the_folder_and_its_files(make, data):
@@ -59,6 +64,31 @@ async def test_deleted_content_is_overwritten(make, data):
         await put(store, "a", Thing(id="x", value="the secret word"))
         await store.transact("a", lambda tx: tx.delete(Thing, "x"))
     assert b"the secret word" not in (data / "transom.db").read_bytes()
+
+
+async def test_a_job_is_read_with_its_nested_values_and_columns_that_any_tool_understands(make, data):
+    store = make()
+    job = Job(
+        id="j",
+        tree="j",
+        agent="echo",
+        definition="d",
+        caller=Caller(kind="person", id="anna", tenant="a"),
+        status="failed",
+        created_at=5,
+        digest="x",
+        id_from="edge",
+        token="t",
+        error=ErrorInfo(code="internal", message="it's broken", details={"n": [1]}),
+        tags=("é", "b"),
+    )
+    async with store.open(RECORDS):
+        await put(store, "a", job)
+        assert await store.get("a", Job, "j") == job
+        with sqlite3.connect(data / "transom.db") as tool:
+            row = tool.execute("SELECT tenant, id, top, created_at, caller ->> 'id', error ->> '$.details.n[0]', tags FROM job")
+            assert row.fetchall() == [("a", "j", 1, 5, "anna", 1, '["é","b"]')]
+        tool.close()
 
 
 def thing(schema: int, *fields, indexes=()) -> Record:

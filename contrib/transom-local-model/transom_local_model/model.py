@@ -17,10 +17,11 @@ ASKED = ModelSettings(
     tools="schema",
     timeout=600.0,
     tries=1,
-    extra={"temperature": 0.2, "repeat_penalty": 1.1},
+    extra={"temperature": 0.0, "repeat_penalty": 1.1},
 )
-"""How the server is asked. A small model has no calls of its own, wanders when it is warm, and loops when it is cold.
-The timeout is long because requests wait for one another; the process's own health is looked at before each.
+"""How the server is asked. A small model has no calls of its own; it wanders unless it is cold, and being cold repeats
+itself unless that costs. The timeout is long because requests wait for one another; before each, the process's health
+is looked at.
 """
 
 

@@ -1,12 +1,12 @@
 """The commands, one module a group."""
 
+from .agents import catalog
 from .approvals import approval
-from .catalog import catalog
-from .completion import completion
+from .extending import plugins
 from .jobs import job
-from .plugins import plugins
-from .run import run
+from .running import run
 from .serving import dev, serve
+from .shell import completion
 from .tables import hooks, operations
 
 COMMANDS = (run, dev, serve, job, approval, catalog, plugins, hooks, operations, completion)

@@ -19,7 +19,8 @@ _comment = click.option("--comment", default="", metavar="TEXT", help="Why; kept
 def approval() -> None:
     """List and decide what waits for a person.
 
-    That is approvals, questions, and steps that may have run before their worker stopped. WAIT is an ID, or the token (`ozi1.…`) that a wait was shown with: a token decides exactly what was shown.
+    That is approvals, questions, and steps that may have run before their worker stopped. WAIT is an ID, or the token
+    (`ozi1.…`) that a wait was shown with: a token decides exactly what was shown.
     """
 
 

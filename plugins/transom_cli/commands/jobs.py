@@ -16,7 +16,7 @@ from transom_cli.views import JobDisplay, JsonLines, Transcript
 from transom_cli.waits import explain
 from transom_hookspecs import JobView
 
-from .run import follow
+from .running import follow
 
 
 @click.group(cls=Group)

@@ -32,7 +32,7 @@ def dev(ctx: click.Context, *, host: str, port: int | None, data: str, as_json: 
     """
 
     def ready(url: str, kernel: Kernel) -> None:
-        service = kernel.service(DevTokens)  # type: ignore[type-abstract]  # a Protocol names the service
+        service = kernel.service(DevTokens)
         tokens = service.tokens() if service else {}
         if as_json:
             print_json({"url": url, "tokens": tokens})

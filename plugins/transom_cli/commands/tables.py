@@ -41,7 +41,7 @@ def operations(ctx: click.Context, *, as_json: bool) -> None:
             operation.permission,
             operation.audit or "-",
             "Idempotency-Key" if operation.idempotent else "-",
-            operation.description,
+            operation.description.partition("\n")[0],
         )
         for operation in found
     ]
