@@ -174,6 +174,13 @@ class Context(Protocol):
     async def first(self, *branches: Branch[T]) -> tuple[int, T]:
         """Run branches at once; the index and result of the one that ended first, which is recorded. Others are cancelled."""
 
+    def named(self, name: str) -> "Context":
+        """A Context whose steps have keys under this name (`<name>.1`), used in turn with this one.
+
+        Parameters:
+            name: a name (not a number), once in this Context.
+        """
+
     async def history(self, limit: int = 200) -> list[Item]:
         """The conversation's latest items before this turn, oldest first; empty without a conversation."""
 

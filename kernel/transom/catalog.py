@@ -33,6 +33,7 @@ from . import schemas, yaml
 from .config import Config
 from .dispatch import Hooks
 
+RESERVED = frozenset({"agent", "model", "oz", "oz0"})
 FOLDERS = ("agents", "flows", "routines")
 ASK = FunctionSpec(
     name="oz.ask",
@@ -147,6 +148,8 @@ class Catalog:
 
     def _add_tool(self, plugin: str, tool: Tool) -> None:
         _check_name("tool", tool.name, f"plugin {plugin!r}")
+        if tool.name in RESERVED:
+            raise TransomError("failed_precondition", f"plugin {plugin!r}: the tool name {tool.name!r} is the runtime's own")
         self.tools[_unique(self.tools, tool.name, f"tool of plugin {plugin!r}")] = (plugin, tool)
         for function in tool.functions:
             full = f"{tool.name}.{function.name}"

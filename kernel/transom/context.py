@@ -9,6 +9,7 @@ import anyio
 import msgspec
 
 from transom_hookspecs import (
+    NAME,
     Board,
     Branch,
     CallEnded,
@@ -456,6 +457,14 @@ class JobContext:
             run.journal.steps[each.key] = msgspec.structs.replace(each, state="done")
         if lost:
             await run.journal.write(lambda work: abandon(work, lost))
+
+    def named(self, name: str) -> "JobContext":
+        """A Context whose steps have keys under a name; see `Context.named`."""
+        if not NAME.match(name) or name.isdecimal():
+            raise TransomError(
+                "invalid_argument", f"ctx.named: {name!r} is no name; use letters, digits, - and _, not a number"
+            )
+        return JobContext(self._run, f"{self._prefix}{name}.")
 
     async def history(self, limit: int = 200) -> list[Item]:
         """The conversation's items before this turn; see `Context.history`."""

@@ -54,7 +54,7 @@ from transom_hookspecs import (
 )
 from transom_hookspecs import operations as table
 
-from . import jobs, operations, run, waits
+from . import jobs, operations, run, schemas, waits
 from .catalog import Catalog
 from .config import Config
 from .dispatch import Hooks, blamed
@@ -231,6 +231,7 @@ class Core:
             store.data = self.data
         await stack.enter_async_context(store.open(self.records))
         self.secret = await anyio.to_thread.run_sync(load_secret, Path(self.data))
+        await anyio.to_thread.run_sync(schemas.warm)
         await self.catalog.keep(store)
         worker = Worker(id=store.worker, started_at=self.clock.now())
         await store.transact(SYSTEM, lambda tx: tx.put(worker))

@@ -205,8 +205,13 @@ async def get_trace(call: OperationCall, request: GetJobTrace) -> JobTrace:
     """GetJobTrace: the steps in the order of their keys' numbers."""
     job = await call.core.job(call, request.id, "jobs.read")
     steps = await call.core.store.select(call.origin.tenant, Step, "job", {"job": job.id}, limit=10_000)
-    steps.sort(key=lambda step: [int(part) for part in step.key.split(".")])
+    steps.sort(key=lambda step: (step.begun_at, key_order(step.key)))
     return JobTrace(job=await view(call, job), steps=tuple(step_view(step) for step in steps))
+
+
+def key_order(key: str) -> list[tuple[int, str]]:
+    """Numbers of a step's path as numbers, names as they are."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in key.split(".")]
 
 
 def step_view(step: Step) -> StepView:

@@ -12,7 +12,7 @@ import pluggy
 from transom_hookspecs import FAMILIES, HookInfo, Kernel, Operation, PluginInfo, TransomError
 
 from . import config as settings
-from .app import Transom, serve
+from .app import Transom
 from .core import Core
 from .dispatch import Hooks, kind_of
 from .plugins import Loaded, installed
@@ -83,6 +83,8 @@ class KernelLauncher:
         """Serve until told to stop; see `Launcher.serve`."""
         config = self.config(data=data, dev=dev)
         config = msgspec.structs.replace(config, host=host or config.host, port=config.port if port is None else port)
+        from .web import serve
+
         return serve(config, ready)
 
 

@@ -301,7 +301,7 @@ class JobRun:
     async def _rest(self) -> None:
         while self.live == 0:
             keys = tuple(self._parked)
-            at = await self.journal.write(lambda work: self._write_rest(work, keys))
+            at = await self.journal.write(partial(self._write_rest, keys))
             if at is not None:
                 self._rested = True
                 self.core.rested(self.tenant, self.job.id, at)
@@ -309,7 +309,7 @@ class JobRun:
                 return
             await self.refresh()
 
-    def _write_rest(self, work: TreeWork, keys: Sequence[str]) -> int | None:
+    def _write_rest(self, keys: Sequence[str], work: TreeWork) -> int | None:
         """Give the job back, due at its next timer; None when one of its branches can go on by now."""
         tx = work.tx
         at = self.job.deadline

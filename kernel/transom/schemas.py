@@ -6,6 +6,7 @@ Draft 2020-12 unless `$schema` names another. No remote references; a pattern or
 import hashlib
 from collections.abc import Callable
 from functools import lru_cache
+from urllib.parse import unquote
 
 import msgspec
 
@@ -52,6 +53,7 @@ def check_schema(schema: JsonObject, what: str) -> None:
     from jsonschema.validators import validator_for
 
     kind = validator_for(schema, default=_default())
+    _check_references(schema, schema, what)
     try:
         kind.check_schema(schema)
     except SchemaError as error:
@@ -82,6 +84,37 @@ def _check_parts(part: Json, what: str, path: str, depth: int) -> None:
         _check_parts(each, what, f"{path}.{key}", depth + 1)
 
 
+def _check_references(part: Json, schema: JsonObject, what: str) -> None:
+    """Every reference by a JSON pointer leads somewhere in the schema."""
+    if isinstance(part, list):
+        for each in part:
+            _check_references(each, schema, what)
+    if not isinstance(part, dict):
+        return
+    reference = part.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/") and not _found(schema, reference[2:]):
+        raise TransomError("invalid_argument", f"{what}: $ref {reference!r} leads nowhere in the schema")
+    for each in part.values():
+        _check_references(each, schema, what)
+
+
+def _found(schema: Json, pointer: str) -> bool:
+    for part in pointer.split("/"):
+        name = unquote(part).replace("~1", "/").replace("~0", "~")
+        if isinstance(schema, dict) and name in schema:
+            schema = schema[name]
+        elif isinstance(schema, list) and name.isdecimal() and int(name) < len(schema):
+            schema = schema[int(name)]
+        else:
+            return False
+    return True
+
+
+def warm() -> None:
+    """Import the validator, which takes a tenth of a second, before anybody waits for it."""
+    checker({"type": "string"})("")
+
+
 def _default() -> type:
     from jsonschema import Draft202012Validator
 
@@ -98,15 +131,20 @@ def _compiled(encoded: bytes) -> Check:
     from jsonschema import FormatChecker
     from jsonschema.exceptions import best_match
     from jsonschema.validators import validator_for
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
 
     schema = msgspec.json.decode(encoded)
-    validator = validator_for(schema, default=_default())(schema, format_checker=FormatChecker(formats=()))
+    kind = validator_for(schema, default=_default())
+    validator = kind(schema, format_checker=FormatChecker(formats=()), registry=Registry())
 
     def check(value: Json) -> str:
         try:
             error = best_match(validator.iter_errors(value))
         except RecursionError:
             return "is nested too deeply"
+        except Unresolvable as lost:
+            return f"cannot be checked: the schema's reference {lost.ref!r} leads nowhere"
         if error is None:
             return ""
         message = error.message if len(error.message) <= 300 else f"{error.message[:300]}…"

@@ -60,7 +60,9 @@ class FakeModel:
                 calls.append(part)
             else:
                 yield TextDelta(part)
-        yield ModelEnd(calls=tuple(calls), usage=TokenCount(input_tokens=1, output_tokens=1), finish="calls" if calls else "stop")
+        yield ModelEnd(
+            calls=tuple(calls), usage=TokenCount(input_tokens=1, output_tokens=1), finish="calls" if calls else "stop"
+        )
 
     def count(self, request: ModelRequest) -> int:
         """One token a character."""

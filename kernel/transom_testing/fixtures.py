@@ -19,6 +19,7 @@ import pytest
 
 if TYPE_CHECKING:
     import httpx
+
     from transom.core import Core
     from transom_hookspecs import Clock, Entry
 
@@ -74,6 +75,7 @@ async def _open(
 def settings_of(config: dict[str, Any], data: str) -> Any:
     """Settings as `transom.toml` would give them."""
     import msgspec
+
     from transom.config import OWN, Config
 
     own = {key: value for key, value in config.items() if key in OWN}

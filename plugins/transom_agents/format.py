@@ -5,8 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from transom_hookspecs import Json, JsonObject
-
-from .declared import BARE, NAMED, Duration, decode
+from transom_hookspecs.declared import BARE, NAMED, Duration, decode
 
 _FUNCTIONS = rf"^{BARE}\.(?:{BARE}|\*)\Z"
 _SCHEMA = "a JSON Schema, as a mapping"

@@ -39,7 +39,7 @@ from .sse import SseParser
 if TYPE_CHECKING:
     import httpx
 
-TRIES = 6
+TRIES = 5
 """How often a request that may be repeated is sent, and a stream taken up again without anything new."""
 
 
@@ -79,7 +79,7 @@ class RemoteClient:
         try:
             answer = await self._send("POST", route, query=wire.start_query(request), body=body, headers=headers, repeat=True)
         except TransomError as error:
-            if error.code == "unavailable":
+            if error.details.get("sent") is True:
                 error.add_note(
                     "It may have started all the same (`transom job list`); under an --id a start can be sent again."
                 )
@@ -188,14 +188,21 @@ class RemoteClient:
         repeat: bool = False,
     ) -> JsonObject:
         """Send a request; with `repeat`, again while the server is unavailable."""
+        import httpx
+
         request = self._http.build_request(
             method, route, params={**self._tenant, **(query or {})}, content=body, headers=headers
         )
+        sent = False
         for attempt in range(TRIES):
             try:
                 return await self._once(request)
             except TransomError as error:
-                if not repeat or error.code != "unavailable" or attempt == TRIES - 1:
+                if not repeat or error.code != "unavailable":
+                    raise
+                sent = sent or not isinstance(error.__cause__, httpx.ConnectError)
+                if attempt == TRIES - 1:
+                    error.details["sent"] = sent  # whether the server may have got it
                     raise
                 asked = error.details.get("retry_after")
                 await anyio.sleep(max(self._pause * 2**attempt, asked if isinstance(asked, float) else 0))

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from transom_hookspecs import Json, JsonObject
-
-from .declared import BARE, NAMED, Duration
+from transom_hookspecs.declared import BARE, NAMED, Duration
 
 _FUNCTION = rf"^{BARE}\.{BARE}\Z"
 _NAME = "a name of up to 63 letters, digits, `-` and `_`"
@@ -57,7 +56,7 @@ class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         on_error: `continue`: a failure does not end the flow, and the result is {"error": {code, message, details}}.
     """
 
-    id: Annotated[str, Meta(pattern=NAMED, description=_NAME)]
+    id: Annotated[str, Meta(pattern=r"^(?!\d+\Z)" + NAMED[1:], description=_NAME + "; not a number")]
     agent: Annotated[str, Meta(pattern=NAMED, description="an agent's or flow's name")] | UnsetType = UNSET
     function: Annotated[str, Meta(pattern=_FUNCTION, description="`<tool>.<function>`")] | UnsetType = UNSET
     ask: Annotated[str, Meta(min_length=1, description="a question")] | UnsetType = UNSET

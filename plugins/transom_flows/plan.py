@@ -8,9 +8,9 @@ from typing import Final
 from msgspec import UNSET, Struct, UnsetType
 
 from transom_hookspecs import JsonObject, TransomError
+from transom_hookspecs.declared import decode
 
 from .actions import ACTIONS, Action
-from .declared import decode
 from .format import Declaration, Step
 from .templates import only_path, paths
 

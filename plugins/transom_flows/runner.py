@@ -69,9 +69,10 @@ async def _results(step: PlannedStep, scope: _Scope, ctx: Context) -> Results:
     try:
         if step.when and not scope.find(step.when):
             return nothing
+        keyed = ctx.named(step.id)
         if step.inner:
-            return await _together(step, scope, ctx)
-        return {step.id: await _performed(step, scope, ctx)}
+            return await _together(step, scope, keyed)
+        return {step.id: await _performed(step, scope, keyed)}
     except TransomError as error:
         if isinstance(error, _NOT_THE_STEPS):
             raise

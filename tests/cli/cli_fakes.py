@@ -325,7 +325,7 @@ class FakeKernel:
         return JobTrace(job=self._run(request.id).view(), steps=(step,))
 
     async def _GetJobWait(self, request: GetJobWait) -> JobWait:
-        step = PendingStep(key="1", kind="call", name="team.greet", attempts=1, why="waits for a person", since=NOW)
+        step = PendingStep(key="1", kind="call", name="team.greet", attempts=1, why="Step 1 waits for a person.", since=NOW)
         return JobWait(job=self._run(request.id).id, status="waiting", why="It waits for a person.", steps=(step,))
 
     async def _SetJobTags(self, request: SetJobTags) -> JobView:

@@ -71,7 +71,7 @@ def test_a_trace_lists_steps(transom, waiting):
 
 def test_why_a_job_waits_is_told(transom, waiting):
     result = transom("job", "wait", waiting)
-    assert result.stdout.startswith("It waits for a person.\n  1 team.greet: waits for a person, since ")
+    assert result.stdout.startswith("It waits for a person.\n  Step 1 waits for a person.\n    since 2026-02-25 ")
     assert json.loads(transom("job", "wait", waiting, "--json").stdout)["why"] == "It waits for a person."
 
 

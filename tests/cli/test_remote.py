@@ -117,11 +117,17 @@ async def test_a_refusal_is_not_sent_again():
 
 
 async def test_a_server_that_stays_away_is_given_up_and_it_is_said_that_it_may_have_started():
-    server = Server(*[httpx.ConnectError("refused")] * TRIES)
+    server = Server(httpx.ReadError("gone"), *[httpx.ConnectError("refused")] * (TRIES - 1))
     with pytest.raises(TransomError, match="refused") as caught:
         await server.client().start(StartJob(agent="echo"))
     assert caught.value.code == "unavailable"
     assert "--id" in caught.value.__notes__[0]
+
+
+async def test_a_server_that_was_never_reached_started_nothing():
+    with pytest.raises(TransomError) as caught:
+        await Server(*[httpx.ConnectError("refused")] * TRIES).client().start(StartJob(agent="echo"))
+    assert not hasattr(caught.value, "__notes__")
 
 
 async def test_a_decision_is_sent_once():

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
 from transom_cli.scaffold import KINDS, Scaffold
 from transom_hookspecs import SPEC_VERSION, TransomError
 

@@ -56,6 +56,9 @@ class FakeContext:
         self.asked: list[dict[str, Any]] = []
         self._busy = False
 
+    def named(self, name: str) -> "FakeContext":
+        return self
+
     def _branch(self) -> "FakeContext":
         branch = object.__new__(FakeContext)
         branch.__dict__ = {**self.__dict__, "_busy": False}

@@ -1,5 +1,7 @@
 """What the real model answers, through its real process."""
 
+import json
+
 import anyio
 import httpx
 import pytest
@@ -50,7 +52,7 @@ async def test_a_functions_result_is_answered_in_words(ask):
 
 async def test_a_structured_answer_matches_its_schema(ask):
     events = await ask(ModelRequest(messages=(REQUEST,), output_schema=COLOUR, max_tokens=50))
-    assert text_of(events).replace(" ", "").strip() in ('{"colour":"green"}', '{"colour":"red"}', '{"colour":"blue"}')
+    assert json.loads(text_of(events))["colour"] in ("red", "green", "blue")
 
 
 async def test_the_token_limit_ends_an_answer(ask):

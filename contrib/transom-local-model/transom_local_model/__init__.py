@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 from transom_hookspecs import Kernel, Model, TransomError, hookimpl
 
+from .model import LocalModel
+from .process import ModelProcess
 from .settings import LocalSettings
 
 if TYPE_CHECKING:
@@ -25,8 +27,6 @@ class LocalModelPlugin:
     Config = LocalSettings
 
     def __init__(self, config: LocalSettings) -> None:
-        from .process import ModelProcess
-
         self._settings = config
         self._client: httpx.AsyncClient | None = None
         self.process = ModelProcess(config, self._opened)
@@ -48,8 +48,6 @@ class LocalModelPlugin:
     @hookimpl
     def register_models(self) -> Sequence[Model]:
         """The local model."""
-        from .model import LocalModel
-
         return [LocalModel(self._settings.name, self.process, self._opened)]
 
     def _opened(self) -> "httpx.AsyncClient":

@@ -2,14 +2,17 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
-import httpx
 import msgspec
 
 from transom_hookspecs import ModelEvent, ModelRequest
 from transom_openai import ModelSettings, OpenaiModel
 
 from .process import ModelProcess
+
+if TYPE_CHECKING:
+    import httpx
 
 ASKED = ModelSettings(
     url="http://127.0.0.1/v1",
@@ -28,7 +31,7 @@ is looked at.
 class LocalModel:
     """The local model, as `transom_hookspecs.Model`."""
 
-    def __init__(self, name: str, process: ModelProcess, client: Callable[[], httpx.AsyncClient]) -> None:
+    def __init__(self, name: str, process: ModelProcess, client: "Callable[[], httpx.AsyncClient]") -> None:
         self.name = name
         self._process = process
         self._client = client

@@ -4,9 +4,9 @@ import os
 import secrets
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import anyio
-import httpx
 import msgspec
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
@@ -15,6 +15,9 @@ from transom_hookspecs import TransomError
 
 from .files import model_file
 from .settings import LocalSettings, ServeOrder, ServeReport
+
+if TYPE_CHECKING:
+    import httpx
 
 LOADING = 120.0
 """Seconds that the model may take to load."""
@@ -39,7 +42,7 @@ class ModelProcess:
         client: gives the client that asks for its health.
     """
 
-    def __init__(self, settings: LocalSettings, client: Callable[[], httpx.AsyncClient]) -> None:
+    def __init__(self, settings: LocalSettings, client: "Callable[[], httpx.AsyncClient]") -> None:
         self._settings = settings
         self._client = client
         self._lock = anyio.Lock()
@@ -72,6 +75,8 @@ class ModelProcess:
             await _end(process)
 
     async def _well(self, process: Process) -> bool:
+        import httpx
+
         if process.returncode is not None:
             return False
         try:

@@ -4,6 +4,7 @@ It is told what to serve in one line on its standard input, answers with one lin
 its input does: the parent's end of the pipe closes with the parent, however that ends.
 """
 
+import importlib
 import os
 import signal
 import sys
@@ -43,8 +44,7 @@ def _end_with_parent() -> None:
 
 def _load(order: ServeOrder) -> Any:
     """The server, which listens when this returns; the library has no types."""
-    import xllamacpp
-
+    xllamacpp: Any = importlib.import_module("xllamacpp")
     params = xllamacpp.CommonParams()
     params.model.path = order.path
     params.hostnames = ["127.0.0.1"]

@@ -153,8 +153,10 @@ def explain_wait(ctx: click.Context, *, id: str, as_json: bool, where: Target) -
             return print_json(wire.encode(found))
         say(safe(found.why))
         for step in found.steps:
-            since = f", since {when(step.since)}" if step.since else ""
-            say(f"  {safe_line(step.key)} {safe_line(step.name or step.kind)}: {safe_line(step.why)}{since}")
+            if step.why != found.why:
+                say(f"  {safe_line(step.why)}")
+            if step.since:
+                say(f"    since {when(step.since)}", "dim")
             if step.last_failure:
                 say(f"    last failure: {safe_line(step.last_failure)}", "bad")
         return None

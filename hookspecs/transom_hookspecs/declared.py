@@ -7,7 +7,8 @@ from typing import Final, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from transom_hookspecs import NAME, JsonObject, TransomError
+from .errors import TransomError
+from .values import NAME, JsonObject
 
 T = TypeVar("T", bound=msgspec.Struct)
 

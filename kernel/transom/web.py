@@ -1,0 +1,133 @@
+"""The kernel as an ASGI application, and as a server."""
+
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import FrameType
+from typing import Any
+
+import msgspec
+import uvicorn
+from litestar import Litestar, Request, Response, get
+from litestar.exceptions import HTTPException
+from litestar.handlers import BaseRouteHandler
+from litestar.router import Router
+
+from transom_hookspecs import Kernel, TransomError
+
+from .config import Config
+from .core import Core
+from .plugins import load as load_plugins
+
+log = logging.getLogger("transom")
+
+
+def create_app(core: Core) -> Litestar:
+    """The ASGI application of a kernel; its lifespan opens and closes the kernel.
+
+    Raises:
+        TransomError: a door's handlers cannot be served, naming the plugin.
+    """
+
+    @get("/healthz", include_in_schema=False)
+    async def healthz() -> Response[bytes]:
+        return health_response(core)
+
+    handlers: list[Any] = [healthz]
+    for plugin, door in core.hooks.collect("register_doors"):
+        for handler in door.handlers:
+            if not isinstance(handler, BaseRouteHandler | Router):
+                raise TransomError(
+                    "failed_precondition", f"plugin {plugin!r}: door {door.name!r} has {handler!r}, no Litestar route handler"
+                )
+            handlers.append(handler)
+
+    @asynccontextmanager
+    async def lifespan(_: Litestar) -> AsyncIterator[None]:
+        async with core.open():
+            yield
+
+    try:
+        return Litestar(
+            handlers,
+            openapi_config=None,
+            logging_config=None,
+            lifespan=[lifespan],
+            exception_handlers={HTTPException: http_error, Exception: any_error},
+        )
+    except Exception as error:
+        raise TransomError("failed_precondition", f"the doors' routes cannot be served together: {error}") from error
+
+
+def health_response(core: Core) -> Response[bytes]:
+    """`/healthz`: 200, or 503 with what is wrong."""
+    health = core.health()
+    body = {"status": "ok" if health.ok else "degraded", "plugins": health.plugins, "problems": health.problems}
+    return Response(msgspec.json.encode(body), status_code=200 if health.ok else 503, media_type="application/json")
+
+
+def http_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """What the framework itself refuses: unknown paths and methods."""
+    status = getattr(error, "status_code", 500)
+    codes = {404: "not_found", 405: "unimplemented", 413: "invalid_argument", 400: "invalid_argument"}
+    code = codes.get(status, "internal" if status >= 500 else "invalid_argument")
+    said = {404: f"there is nothing at {request.url.path}", 405: f"{request.method} is not allowed here"}
+    body = {"code": code, "message": said.get(status, "the request cannot be served"), "details": {}}
+    headers = getattr(error, "headers", None) or {}
+    return Response(msgspec.json.encode(body), status_code=status, media_type="application/json", headers=headers)
+
+
+def any_error(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """A bug: logged here, told without its text."""
+    log.error("a request failed", exc_info=error)
+    body = {"code": "internal", "message": "the server failed; its log has the cause", "details": {}}
+    return Response(msgspec.json.encode(body), status_code=500, media_type="application/json")
+
+
+def serve(config: Config, ready: Callable[[str, Kernel], None] | None = None) -> int:
+    """Serve until SIGINT or SIGTERM; returns the exit code.
+
+    Parameters:
+        ready: called once with the URL and the kernel, when the server listens.
+    """
+    core = Core(config, load_plugins(config))
+    if not config.dev and not core.hooks.has("authenticate"):
+        raise TransomError(
+            "failed_precondition",
+            "no identity plugin is loaded, so nobody could be told apart; enable one, or use `transom dev`",
+        )
+    settings = uvicorn.Config(
+        create_app(core),
+        host=config.host,
+        port=config.port,
+        loop="uvloop",
+        http="httptools",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=5,
+    )
+
+    class Server(uvicorn.Server):
+        """Tells when it listens, and ends streams as soon as it is told to stop."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started and ready is not None:
+                port = self.servers[0].sockets[0].getsockname()[1]
+                host = f"[{config.host}]" if ":" in config.host else config.host
+                ready(f"http://{host}:{port}", core)
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            core.close_streams()
+            super().handle_exit(sig, frame)
+
+    server = Server(settings)
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    return 0 if server.started else 3
