@@ -1,6 +1,7 @@
 """What all tests share."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
@@ -14,11 +15,14 @@ AT_START = (
 ON_THE_LOOP = (("transom_sqlite/reader.py", {"short"}),)
 """The store's short reads: the one blocking call that is allowed on the event loop."""
 
+PLUGINS = Path(__file__).parent.parent / "plugins"
+OURS = ["transom", *(path.name for path in PLUGINS.iterdir() if (path / "__init__.py").is_file())]
+
 
 @pytest.fixture(autouse=True)
 def no_blocking_call() -> Iterator[BlockBuster]:
-    """A blocking call on the event loop fails the test."""
-    with blockbuster_ctx() as blocking:
+    """A blocking call of ours on the event loop fails the test."""
+    with blockbuster_ctx(OURS) as blocking:
         for each in blocking.functions.values():
             for file, functions in (*AT_START, *ON_THE_LOOP):
                 each.can_block_in(file, functions)

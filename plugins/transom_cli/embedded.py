@@ -127,12 +127,11 @@ class EmbeddedClient:
 
     def declared_in(self, path: str) -> str:
         """The name that the kernel knows a file's agent by: what it declares, else the file's stem."""
-        wanted = Path(path).resolve()
         for folder in ("agents", "flows"):
             for document in self._kernel.documents(folder):
-                if Path(document.path).resolve() == wanted:
+                if Path(document.path) == Path(path):
                     return document.name
-        return wanted.stem
+        return Path(path).stem
 
     async def _call(self, request: msgspec.Struct, answer: type[S]) -> S:
         """Call the operation that the request's type is named after; `answer` says what it gives."""

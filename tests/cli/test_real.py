@@ -60,18 +60,16 @@ def terminal(tmp_path, environment):
 @pytest.fixture
 def server(tmp_path, environment):
     """A development server: its URL and tokens, as variables for the client."""
-    process = subprocess.Popen(
-        [*COMMAND, "dev", "--port", "0", "--json"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        line = process.stdout.readline()
-        assert line, "the server printed its line"
-        told = json.loads(line)
-        yield {"TRANSOM_URL": told["url"], "TRANSOM_TOKEN": told["tokens"]["omar"]}
-    finally:
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
-        process.stdout.close()
+    command = [*COMMAND, "dev", "--port", "0", "--json"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            line = process.stdout.readline()
+            assert line, "the server says where it listens"
+            told = json.loads(line)
+            yield {"TRANSOM_URL": told["url"], "TRANSOM_TOKEN": told["tokens"]["omar"]}
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(UP_TO_HERE) in (0, 130)
 
 
 def end(child) -> tuple[str, int]:

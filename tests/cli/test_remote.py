@@ -140,13 +140,18 @@ async def test_a_decision_is_sent_once():
 @pytest.mark.parametrize(
     ("decision", "verb", "body"),
     [
-        (DecideApproval(wait="w/1", approved=True, comment="c", confirm="bob", token="ozi1.x"), "approve", {"comment": "c", "confirm": "bob", "token": "ozi1.x"}),
+        (
+            DecideApproval(wait="w/1", approved=True, confirm="b", token="ozi1.x"),
+            "approve",
+            {"confirm": "b", "token": "ozi1.x"},
+        ),
+        (DecideApproval(wait="w/1", approved=True, comment="c"), "approve", {"comment": "c"}),
         (DecideApproval(wait="w/1", approved=False), "deny", {}),
         (DecideApproval(wait="w/1", answer=False), "answer", {"answer": False}),
         (DecideApproval(wait="w/1", answer=""), "answer", {"answer": ""}),
         (DecideApproval(wait="w/1", answer={"a": None}), "answer", {"answer": {"a": None}}),
     ],
-)  # fmt: skip
+)
 async def test_a_decision_goes_to_the_waits_route(decision, verb, body):
     server = Server({"wait": "w/1", "job": "j", "result": "decided", "outcome": "approved", "by": "person:x"})
     assert (await server.client().decide(decision)).outcome == "approved"
@@ -156,8 +161,19 @@ async def test_a_decision_goes_to_the_waits_route(decision, verb, body):
 
 
 async def test_reads_go_to_their_routes():
-    wait = {"id": "w", "tenant": "acme", "job": "j", "tree": "j", "agent": "a", "kind": "approval", "token": "ozi1.x", "message": "m",
-            "openedAt": "2026-01-01T00:00:00Z", "canDecide": True, "rule": {"count": 1}}  # fmt: skip
+    wait = {
+        "id": "w",
+        "tenant": "acme",
+        "job": "j",
+        "tree": "j",
+        "agent": "a",
+        "kind": "approval",
+        "token": "ozi1.x",
+        "message": "m",
+        "openedAt": "2026-01-01T00:00:00Z",
+        "canDecide": True,
+        "rule": {"count": 1},
+    }
     server = Server(
         JOB,
         {"jobs": [JOB], "cursor": "c"},
@@ -269,9 +285,13 @@ async def test_an_authority_that_cannot_be_read_is_a_plain_error(tmp_path):
 
 @pytest.mark.parametrize(
     ("value", "seconds"),
-    [("", 0), ("2", 2), ("1.5", 1.5), ("-1", 0), ("99999999", 30), ("nan", 0), ("inf", 0), ("soon", 0), ("Wed, 09 Sep 2020 12:00:00 GMT", 0),
-     ("Wed, 09 Sep 2999 12:00:00 GMT", 30), ("Wed, 09 Sep 2999 12:00:00 -0000", 0)],
-)  # fmt: skip
+    [
+        *[("", 0), ("2", 2), ("1.5", 1.5), ("-1", 0), ("99999999", 30), ("nan", 0), ("inf", 0), ("soon", 0)],
+        ("Wed, 09 Sep 2020 12:00:00 GMT", 0),
+        ("Wed, 09 Sep 2999 12:00:00 GMT", 30),
+        ("Wed, 09 Sep 2999 12:00:00 -0000", 0),
+    ],
+)
 def test_retry_after_is_read_in_every_form_within_bounds(value, seconds):
     assert retry_after(value) == seconds
 
@@ -282,9 +302,10 @@ def test_retry_after_is_read_in_every_form_within_bounds(value, seconds):
         pytest.param({}, "", "", id="nothing: embedded"),
         pytest.param({"TRANSOM_URL": "https://a/", "TRANSOM_TOKEN": "t"}, "https://a", "t", id="ours"),
         pytest.param({"OZ0_URL": "https://b", "OZ0_API_KEY": "k"}, "https://b", "k", id="OZ0's"),
-        pytest.param({"OZ0_URL": "https://b", "OZ0_API_KEY": "k", "TRANSOM_URL": "https://a", "TRANSOM_TOKEN": "t"}, "https://a", "t", id="ours win"),
+        pytest.param({"OZ0_URL": "https://b", "TRANSOM_URL": "https://a"}, "https://a", "", id="our URL wins"),
+        pytest.param({"OZ0_URL": "https://b", "OZ0_API_KEY": "k", "TRANSOM_TOKEN": "t"}, "https://b", "t", id="our token wins"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.req("SDK-4")
 def test_where_the_server_is_comes_from_the_environment(environ, url, token):
     found = target(environ=environ)

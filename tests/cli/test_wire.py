@@ -83,9 +83,16 @@ def test_an_event_of_a_type_that_is_not_known_is_passed_over():
 
 @pytest.mark.parametrize(
     "data",
-    ["", "{", "no JSON", '{"type": "text"}', '{"type": "text", "job": "j", "message": "m", "delta": "d"}', '{"type":"text","job":1}',
-     '{"type": "tree.running", "job": "j", "seq": 1, "at": "yesterday"}'],
-)  # fmt: skip
+    [
+        "",
+        "{",
+        "no JSON",
+        '{"type": "text"}',
+        '{"type": "text", "job": 1}',
+        '{"type": "text", "job": "j", "message": "m", "delta": "d"}',
+        '{"type": "tree.running", "job": "j", "seq": 1, "at": "yesterday"}',
+    ],
+)
 def test_an_event_without_its_shape_is_an_error_with_a_word(data):
     with pytest.raises(TransomError, match="different versions") as caught:
         wire.entry(data)

