@@ -32,6 +32,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         object: what it is about: an agent's name, a job's ID, a conversation's.
         job: the job, when it is about one.
         rule: the wait's rule, when it is about deciding one.
+        parent: the job that delegates, when an agent starts another one on its caller's behalf.
     """
 
     caller: Caller
@@ -40,6 +41,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     object: str = ""
     job: Job | None = None
     rule: Rule | None = None
+    parent: Job | None = None
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):

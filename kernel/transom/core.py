@@ -131,6 +131,7 @@ class Core:
         self.records: list[Record] = [*KERNEL_RECORDS, *(r for _, r in self.hooks.collect("register_records"))]
         self._store: Store | None = self._chosen("register_stores", config.store, "store")
         self._engine: Engine | None = self._chosen("register_engines", config.engine, "engine")
+        self.advancing: set[tuple[str, str]] = set()
         self.running: dict[tuple[str, str], run.JobRun] = {}
         self.claims: dict[tuple[str, str], run.Claim] = {}
         self.secret = b""

@@ -8,7 +8,6 @@ is given back.
 import asyncio
 import inspect
 import logging
-import time
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -133,7 +132,7 @@ class JobRun:
         self.said = ""
         self._parked: dict[str, asyncio.Future[None]] = {}
         self._scope = anyio.CancelScope()
-        self._rested = False
+        self.rested = False
         self._over = False
         self.critical = 0
         self._fatal: TransomError | None = None
@@ -165,7 +164,7 @@ class JobRun:
                 raise
             except Exception as raised:  # noqa: BLE001 - the job fails with it
                 error = raised
-        if self._rested:
+        if self.rested:
             return None
         if self._fatal is not None:
             return self._failed(self._fatal)
@@ -303,7 +302,7 @@ class JobRun:
             keys = tuple(self._parked)
             at = await self.journal.write(partial(self._write_rest, keys))
             if at is not None:
-                self._rested = True
+                self.rested = True
                 self.core.rested(self.tenant, self.job.id, at)
                 self._scope.cancel()
                 return
@@ -359,7 +358,7 @@ class JobRun:
             self.give_back(work, job, work.tx.now)
 
         await self.journal.write(write)
-        self._rested = True
+        self.rested = True
         self.core.rested(self.tenant, self.job.id, 0)
         self._scope.cancel()
         await anyio.sleep_forever()
@@ -385,23 +384,34 @@ class JobRun:
 async def advance(core: "Core", tenant: str, identity: str) -> None:
     """Advance a job; see `transom_hookspecs.Kernel.advance`."""
     key = (tenant, identity)
-    if key in core.running:
-        core.running[key].poke()
-        return
-    claimed = core.claims.pop(key, None)
+    if (running := core.running.get(key)) is not None:
+        running.poke()
+    if key in core.advancing:
+        return  # the engine advances it once more after this time
+    core.advancing.add(key)
+    try:
+        if (run := await claimed_run(core, tenant, identity)) is None:
+            return
+        core.running[key] = run
+        try:
+            await run.live_on()
+        finally:
+            del core.running[key]
+    finally:
+        core.advancing.discard(key)
+    if run.rested and await due(core, tenant, identity):
+        core.engine.wake(tenant, identity)  # it was woken while it went to rest
+
+
+async def claimed_run(core: "Core", tenant: str, identity: str) -> JobRun | None:
+    """Claim a job that is due; None when there is nothing to do here."""
+    claimed = core.claims.pop((tenant, identity), None)
     if claimed is None and await due(core, tenant, identity):
         claimed = await core.store.transact(tenant, lambda tx: claim(tx, core.store.worker, identity))
     if claimed is None:
-        return
+        return None
     agent = await core.catalog.under(core.store, tenant, claimed.job.agent, claimed.job.definition)
-    run = JobRun(core, tenant, claimed, agent or missing(claimed.job))
-    core.running[key] = run
-    started = time.monotonic()
-    try:
-        await run.live_on()
-    finally:
-        del core.running[key]
-        log.debug("job %s: %.1f ms here", identity, (time.monotonic() - started) * 1000)
+    return JobRun(core, tenant, claimed, agent or missing(claimed.job))
 
 
 async def due(core: "Core", tenant: str, identity: str) -> bool:

@@ -112,7 +112,7 @@ async def start(core: "Core", request: StartJob, origin: Origin, parent: Parent 
     digest = start_digest(request)
     if id_from != "edge" and (known := await core.store.get(origin.tenant, Job, identity)):
         return await retried(core, known, digest, origin)
-    offer = await permitted(core, request, origin)
+    offer = await permitted(core, request, origin, parent.job if parent else None)
     check_input(core, offer, request.input)
     conversation = await continued(core, request, origin)
     job = new_job(core, request, origin, offer, identity, parent)
@@ -145,12 +145,14 @@ async def retried(core: "Core", job: Job, digest: str, origin: Origin) -> Starte
     raise TransomError("already_exists", f"the ID {job.id!r} is taken by another start; use a new one", details)
 
 
-async def permitted(core: "Core", request: StartJob, origin: Origin) -> Offer:
+async def permitted(core: "Core", request: StartJob, origin: Origin, parent: Job | None) -> Offer:
     """The agent, when the tenant has it and the caller may start it."""
     offer = core.catalog.offer(origin.tenant, request.agent)
     if offer is None:
         raise TransomError("not_found", f"agent: there is no agent or flow {request.agent!r} in tenant {origin.tenant!r}")
-    access = Access(caller=origin.caller, tenant=origin.tenant, permission="jobs.start", object=request.agent)
+    access = Access(
+        caller=origin.caller, tenant=origin.tenant, permission="jobs.start", object=request.agent, parent=parent
+    )
     verdict = await authorize(core, access)
     if verdict.ruling != "allow":
         raise refusal(access, verdict)

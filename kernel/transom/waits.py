@@ -153,11 +153,11 @@ async def find(store: Store, tenant: str, name: str) -> Wait:
     return wait
 
 
-async def may_decide(core: "Core", tenant: str, caller: Caller, wait: Wait, job: Job) -> str:
-    """Why a yes of this caller's would not count; empty when it would."""
+async def may_decide(core: "Core", tenant: str, caller: Caller, wait: Wait, job: Job, *, yes: bool = True) -> str:
+    """Why a yes (or a no) of this caller's would not count; empty when it would."""
     rule = wait.rule
     is_starter = starter_of(caller) == wait.starter
-    if rule.four_eyes and is_starter:
+    if rule.four_eyes and is_starter and yes:
         return "another person must decide (four eyes)"
     if rule.confirm and not is_starter:
         return "only the person who started the job confirms this"
@@ -177,7 +177,7 @@ async def decide(call: OperationCall, request: DecideApproval) -> Decided:
     if wait.open and core.clock.now() >= wait.expires_at:
         await expire(core, tenant, wait)
         wait = await find(core.store, tenant, wait.id)
-    if why := await may_decide(core, tenant, caller, wait, job):
+    if why := await may_decide(core, tenant, caller, wait, job, yes=request.approved is not False):
         raise TransomError("permission_denied", f"wait {wait.id}: {why}", {"reason": "not_a_decider", "wait": wait.id})
     if not wait.open:
         return decided_before(wait, request, caller)

@@ -80,6 +80,8 @@ def judge(access: Access, member: Member | None) -> Verdict | None:
 
 
 def _in_scope(access: Access, scopes: Iterable[str]) -> bool:
+    if access.parent is not None:
+        return access.parent.agent in scopes  # what an agent in reach delegates to is the agent's affair
     if access.permission in _NAMES_AGENTS and access.object:
         return access.object in scopes
     if access.job is not None:

@@ -94,25 +94,6 @@ def test_a_greeting_is_approved_at_the_terminal(terminal):
     assert code == 0
 
 
-def test_a_greeting_is_denied_at_the_terminal(terminal):
-    child = terminal("run", "helper")
-    child.expect("Approve?")
-    child.sendline("n not now")
-    rest, code = end(child)
-    assert "I did not greet the team." in rest
-    assert code == 0
-
-
-def test_a_question_is_answered_by_number(terminal):
-    child = terminal("run", "asker")
-    child.expect("Which colour")
-    child.expect("Number or answer")
-    child.sendline("2")
-    rest, code = end(child)
-    assert "You chose green." in rest
-    assert code == 0
-
-
 def test_the_value_is_typed_and_a_wrong_one_is_refused(terminal):
     child = terminal("run", "typed")
     child.expect('"name": "([^"]+)"')
@@ -168,24 +149,11 @@ def test_nobody_passes_four_eyes_in_her_own_job(transom):
     assert transom("run", "pair", "--yes").returncode == 4
 
 
-def test_delegated_jobs_are_shown_below_their_parent(transom):
-    result = transom("run", "planner")
-    assert "▸ worker · job" in result.stdout
-    assert "  I looked into the first half." in result.stdout
-    assert result.returncode == 0
-
-
 def test_an_agent_in_a_file_is_run(transom, tmp_path):
     (tmp_path / "mine.yaml").write_text("name: my-own\nmodel: scripted\ninstructions: Say hello.\n")
     result = transom("run", "./mine.yaml", "hello", "--json")
     first = json.loads(result.stdout.splitlines()[0])
     assert (first["type"], first["agent"]) == ("job.started", "my-own")
-
-
-def test_an_input_that_does_not_fit_is_2(transom):
-    result = transom("run", "acme-reviewer", '{"repo": 1}')
-    assert result.returncode == 2
-    assert "Traceback" not in result.stderr
 
 
 def test_a_server_runs_what_is_asked_for_and_goes_on_without_us(transom, terminal, server):

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,24 +15,33 @@ from transom_hookspecs import SPEC_VERSION, TransomError
 REPOSITORY = Path(__file__).parents[2]
 
 
-def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join(str(REPOSITORY / part) for part in ("kernel", "hookspecs", "plugins"))
-    return subprocess.run(command, cwd=cwd, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
+def run(*command: str, cwd: Path, paths: Sequence[Path] = ()) -> subprocess.CompletedProcess[str]:
+    here = [REPOSITORY / part for part in ("kernel", "hookspecs", "plugins")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (*paths, *here)))}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_the_tests_of_a_new_plugin_pass_at_once(tmp_path, kind):
-    made = Scaffold(kind=kind, name="my-new").write(tmp_path)
-    done = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=made)
+def test_the_tests_of_a_new_plugin_pass_at_once(tmp_path):
+    made = Scaffold(kind="tool", name="my-new").write(tmp_path)
+    done = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", cwd=made)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "passed" in done.stdout
+    assert "1 passed" in done.stdout
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_its_code_is_clean_and_formatted(tmp_path, kind):
-    made = Scaffold(kind=kind, name="my-new").write(tmp_path)
+def test_those_of_every_kind_do(tmp_path):
+    """All in one process, which saves starting one a kind."""
+    made = [Scaffold(kind=kind, name=f"my-{kind}").write(tmp_path) for kind in sorted(KINDS)]
+    options = ("-q", "-p", "no:cacheprovider", "-c", os.devnull, "--import-mode=importlib", "-W", "error")
+    done = run(sys.executable, "-m", "pytest", *options, *(f"{each}/tests" for each in made), cwd=tmp_path, paths=made)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "skipped" not in done.stdout
+
+
+def test_the_code_of_every_kind_is_clean_and_formatted(tmp_path):
+    made = [Scaffold(kind=kind, name=f"my-{kind}").write(tmp_path).name for kind in KINDS]
+    options = ("--no-cache", "--isolated", "--line-length", "128", "--config", f"src={made}")
     for command in (("format", "--check"), ("check", "--select", "F,E,B,UP,I,SIM,RET,ARG005")):
-        done = run(sys.executable, "-m", "ruff", *command, "--no-cache", "--isolated", "--line-length", "128", ".", cwd=made)
+        done = run(sys.executable, "-m", "ruff", *command, *options, ".", cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
 
 

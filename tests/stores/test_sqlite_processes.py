@@ -1,5 +1,6 @@
 """Several processes on one SQLite store."""
 
+import fcntl
 import signal
 import sqlite3
 import statistics
@@ -132,6 +133,13 @@ async def test_a_killed_worker_is_dead_at_once_and_its_lock_file_goes(make, data
         assert not (data / "workers" / f"{child.worker}.lock").exists()
 
 
+async def test_a_stale_lock_that_somebody_else_is_testing_is_not_alive(make, data):
+    async with (store := make()).open(RECORDS):
+        with (data / "workers" / "gone.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            assert not await store.alive("gone")
+
+
 async def test_a_worker_name_is_never_a_path(make, data):
     async with (store := make()).open(RECORDS):
         (data / "outside.lock").touch()
@@ -225,8 +233,10 @@ async def test_what_is_told_to_others_does_not_grow_without_end(make, data, monk
 async def test_what_a_worker_told_others_itself_is_no_reason_to_start_over(make, monkeypatch):
     monkeypatch.setattr(sqlite_changes, "KEPT", 100)
     first, second = make(), make()
-    async with first.open(RECORDS), second.open(RECORDS):
+    async with first.open(RECORDS):
         heard = first.changes()
-        await first.transact("a", lambda tx: [tx.touch(f"topic/{n}") for n in range(3000)] and None)
-        await second.transact("a", lambda tx: tx.touch("other"))
-        assert "*" not in await topics_until(heard, "other")
+        async with second.open(RECORDS):
+            await topics_until(heard, "worker")
+            await first.transact("a", lambda tx: [tx.touch(f"topic/{n}") for n in range(3000)] and None)
+            await second.transact("a", lambda tx: tx.touch("other"))
+            assert "*" not in await topics_until(heard, "other")

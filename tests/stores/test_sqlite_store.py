@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from pathlib import Path
 
 import anyio
@@ -68,6 +69,29 @@ async def test_a_hundred_callers_share_commits_and_are_woken_once_a_commit(make,
                 group.start_soon(append, store, "a", f"t{n}", text())
         monkeypatch.undo()
     assert woken <= 10
+
+
+async def test_a_caller_cancelled_while_its_function_runs_is_forgotten_and_the_transaction_stands(make):
+    store, begun, gate, complaints = make(), anyio.Event(), threading.Event(), []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda loop, context: complaints.append(context))
+
+    def write(tx):
+        tx.put(Thing(id="x"))
+        loop.call_soon_threadsafe(begun.set)
+        gate.wait()
+        tx.put(Thing(id="y"))
+
+    async with store.open(RECORDS):
+        async with anyio.create_task_group() as group:
+            group.start_soon(store.transact, "a", write)
+            await begun.wait()
+            group.cancel_scope.cancel()
+        gate.set()
+        await put(store, "a", Thing(id="z"))
+        assert [thing.id for thing in await store.select("a", Thing, "rank")] == ["x", "y", "z"]
+    loop.set_exception_handler(None)
+    assert complaints == []
 
 
 async def test_a_slow_reader_is_told_that_anything_may_have_changed(make):
