@@ -46,10 +46,11 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spoken(msgspec.Struct):
-    """Where the message of one attempt stands: its id, and its text so far."""
+    """Where one attempt stands: its message's id and text so far, and whether the model has said anything at all."""
 
     id: str
     parts: list[str]
+    began: bool = False
 
 
 def message_id(job: str, key: str, attempt: int) -> str:
@@ -116,7 +117,7 @@ async def _attempts(run: "JobRun", model: Model, asked: Asked, begun: Step) -> M
             if message.parts:
                 run.journal.log(TextCut(job=run.job.id, message=message.id))
             tries = begun.attempt - first + 1
-            if error.code not in RETRYABLE or not message.parts or tries >= run.core.config.limits.attempts:
+            if error.code not in RETRYABLE or not message.began or tries >= run.core.config.limits.attempts:
                 raise
             begun = msgspec.structs.replace(begun, attempt=begun.attempt + 1)
             await anyio.sleep(min(0.25 * 2**tries, 5.0))
@@ -132,6 +133,7 @@ async def _stream(run: "JobRun", model: Model, request: ModelRequest, begun: Ste
     around = hooks.around("around_model", run.facts, model.name, request) if hooks.has("around_model") else nullcontext()
     async with around, aclosing(model.stream(request)) as stream:  # type: ignore[type-var]
         async for event in stream:
+            message.began = True
             if type(event) is TextDelta:
                 if text := pipe.feed(event.text):
                     await _heard(run, begun, message, text)

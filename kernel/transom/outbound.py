@@ -44,7 +44,11 @@ class OutboundService:
         """A transport for addresses that the operator wrote down."""
         import httpx
 
-        return httpx.AsyncHTTPTransport(verify=self._context(), proxy=self._config.outbound.proxy or None, retries=0)
+        direct = httpx.AsyncHTTPTransport(verify=self._context(), retries=0)
+        if not self._config.outbound.proxy:
+            return direct
+        proxied = httpx.AsyncHTTPTransport(verify=self._context(), proxy=self._config.outbound.proxy, retries=0)
+        return OperatorTransport(direct, proxied)
 
     def guarded(self, hosts: Sequence[str] = (), *, tenant: str = "") -> Transport:
         """A transport for addresses that others named; see `Outbound.guarded`."""
@@ -96,6 +100,37 @@ async def resolve(host: str, port: int) -> list[Address]:
     except (OSError, UnicodeError) as error:
         raise TransomError("unavailable", f"host {host!r} cannot be resolved") from error
     return [ipaddress.ip_address(info[4][0].partition("%")[0]) for info in found]  # type: ignore[union-attr]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this computer, by its usual name or an address of its own."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.rstrip(".").lower() == "localhost"
+
+
+class OperatorTransport:
+    """An httpx transport that goes through the operator's proxy, but to this computer itself."""
+
+    def __init__(self, direct: "httpx.AsyncHTTPTransport", proxied: "httpx.AsyncHTTPTransport") -> None:
+        self._direct, self._proxied = direct, proxied
+
+    async def handle_async_request(self, request: "httpx.Request") -> "httpx.Response":
+        """Send a request."""
+        chosen = self._direct if is_loopback(request.url.host) else self._proxied
+        return await chosen.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self._direct.aclose()
+        await self._proxied.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
 
 
 class GuardedTransport:

@@ -1,5 +1,6 @@
 """The house's click: commands that return their exit code, tell errors in a line or two, and have examples in their help."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -40,6 +41,7 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> None:
         """Run it, and exit with what it returns or with the code of the error that stopped it."""
         with _errors_told(ctx):
+            _check_text(ctx)
             code = super().invoke(ctx)
             if code:
                 ctx.exit(code)
@@ -88,6 +90,14 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+def _check_text(ctx: click.Context) -> None:
+    """Refuse arguments that are no text: the shell passes any bytes, and no store, wire or JSON takes them."""
+    for name, value in ctx.params.items():
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, str) and not each.isascii() and re.search("[\ud800-\udfff]", each):
+                raise click.UsageError(f"{name}: it is not UTF-8 text.")
 
 
 @contextmanager

@@ -162,6 +162,8 @@ def _next_step(error: TransomError, where: Target) -> str:
         return ""
     if error.code == "unauthenticated":
         return "Set TRANSOM_TOKEN to a token of this server, or name a file that holds one with --token-file."
+    if "CERTIFICATE_VERIFY_FAILED" in error.message:
+        return "Name the authority that signed the server's certificate with --ca-file."
     if error.code == "unavailable":
         return f"Is a server listening at {where.url}? `transom serve` starts one."
     return ""

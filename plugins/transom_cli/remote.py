@@ -50,7 +50,11 @@ async def remote_client(where: Target) -> AsyncIterator["RemoteClient"]:
 
     headers = {"Authorization": f"Bearer {where.token}"} if where.token else {}
     timeout = httpx.Timeout(30, connect=10, read=60)  # a stream pings every 15 seconds
-    async with httpx.AsyncClient(base_url=where.url, headers=headers, timeout=timeout, verify=_trust(where.ca_file)) as http:
+    try:
+        client = httpx.AsyncClient(base_url=where.url, headers=headers, timeout=timeout, verify=_trust(where.ca_file))
+    except httpx.InvalidURL as error:
+        raise TransomError("invalid_argument", f"url {where.url!r}: {error}") from error
+    async with client as http:
         yield RemoteClient(http, where.tenant)
 
 
@@ -134,7 +138,7 @@ class RemoteClient:
         """Never: a server does not read this machine's files."""
         raise TransomError(
             "invalid_argument",
-            f"agent {path!r} is a file: a server runs agents of its catalog; leave --url out to run the file here",
+            f"agent {path!r} is a file: a server runs agents of its catalog; leave --url out (and unset TRANSOM_URL) to run it here",
         )
 
     async def events(self, job: JobView) -> AsyncGenerator[Sequence[Entry], None]:
@@ -167,7 +171,7 @@ class RemoteClient:
                 async for chunk in response.aiter_bytes():
                     if batch := stream.feed(chunk):
                         yield batch
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise _unreachable(self._http, error) from error
 
     async def _get(self, *parts: str, query: Mapping[str, str] | None = None) -> JsonObject:
@@ -213,7 +217,7 @@ class RemoteClient:
 
         try:
             response = await self._http.send(request)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise _unreachable(self._http, error) from error
         if response.is_success:
             return _object(response.content, str(request.url))
@@ -243,7 +247,11 @@ class _Stream:
     def feed(self, chunk: bytes) -> list[Entry]:
         """The new entries of a chunk; any sign of life makes up for earlier failures."""
         self.failures = 0
-        found = (wire.entry(event.data) for event in self._parser.feed(chunk))
+        try:
+            events = self._parser.feed(chunk)
+        except ValueError as error:
+            raise TransomError("data_loss", str(error)) from error
+        found = (wire.entry(event.data) for event in events)
         batch = [entry for entry in found if entry is not None and entry.seq > self._seq]
         for entry in batch:
             self._seq = entry.seq

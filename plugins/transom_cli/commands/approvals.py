@@ -135,7 +135,8 @@ def _decide(ctx: click.Context, where: Target, decision: DecideApproval, *, as_j
         else:
             before = " before" if decided.result == "already_decided" else ""
             say(f"{safe_line(decided.wait)} was {decided.outcome}{before} by {safe_line(decided.by)}.", "good")
-        say(f"Follow the job: {where.command('job', 'watch', decided.job)}", "dim", err=True)
+        who = "" if where.remote else "A server on this data folder goes on with the job. "
+        say(f"{who}Follow it: {where.command('job', 'watch', decided.job)}", "dim", err=True)
         return None
 
     return with_client(ctx, where, main)
