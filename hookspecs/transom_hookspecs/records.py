@@ -119,6 +119,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True):
         active: its jobs that are queued or running.
         jobs: its jobs in all.
         waits: its open waits.
+        events: its waits for outside events.
         notes: the number of the newest note.
         waiting: whether the log's last word is `tree.waiting`.
     """
@@ -127,6 +128,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True):
     active: int = 0
     jobs: int = 0
     waits: int = 0
+    events: int = 0
     notes: int = 0
     waiting: bool = False
 

@@ -328,7 +328,7 @@ class JobContext:
             )
             waiting = EventWait(source=source, job=run.job.id, step=key, match=match, since=now)
             run.journal.record(step)
-            await run.journal.write(lambda work: work.tx.put(waiting))
+            await run.journal.write(lambda work: work.awaits(waiting))
         return outcome(await run.park(key))
 
     async def sleep(self, seconds: float) -> None:
@@ -502,7 +502,7 @@ def abandon(work: TreeWork, steps: Sequence[Step]) -> None:
                 work.log(WaitDecided(job=wait.job, wait=wait.id, outcome="cancelled", by="system:first"))
         for waiting in tx.select(EventWait, "job", {"job": step.job}):
             if waiting.step == step.key:
-                tx.delete(EventWait, waiting.source, waiting.job, waiting.step)
+                work.no_longer_awaits(waiting)
 
 
 def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:

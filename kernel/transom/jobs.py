@@ -56,7 +56,9 @@ async def start_job(call: OperationCall, request: StartJob) -> JobAnswer:
     """StartJob."""
     check_tags(request.tags)
     started = await start(call.core, request, call.origin)
-    return JobAnswer(job=await view(call, started.job), retried=started.retried)
+    if started.retried:
+        return JobAnswer(job=await view(call, started.job), retried=True)
+    return JobAnswer(job=brief(started.job))
 
 
 async def get_job(call: OperationCall, request: GetJob) -> JobView:
@@ -336,11 +338,11 @@ async def publish_event(call: OperationCall, request: PublishEvent) -> Published
 
 def deliver(tx: Tx, waiting: EventWait, request: PublishEvent) -> None:
     """Give an event to a step that waits for it."""
-    tx.delete(EventWait, waiting.source, waiting.job, waiting.step)
     step, job = tx.get(Step, waiting.job, waiting.step), tx.get(Job, waiting.job)
     if step is None or job is None or step.state != "waiting":
         return
     work = TreeWork(tx, job.tree)
+    work.no_longer_awaits(waiting)
     work.settle_step(step, result=request.payload)
     if step.call:
         work.log(CallEnded(job=job.id, call=step.call, content=request.payload))

@@ -127,9 +127,10 @@ class Hub:
             while not self._closed:
                 seen, foreign = tail.signal.count, tail.foreign
                 batch = tail.after(after)
-                if batch is None or (not batch and looked != foreign):
+                if not batch and (looked != foreign or (batch is None and tail.entries)):
                     batch = await self._store.read(tenant, tree, after, SLICE)
-                    looked = foreign if not batch else looked
+                    if len(batch) < SLICE:
+                        looked = foreign  # what is committed from now on comes through the tail
                 if batch:
                     after = batch[-1].seq
                     yield batch

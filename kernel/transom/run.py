@@ -96,7 +96,8 @@ def settle_due(work: TreeWork, steps: Sequence[Step]) -> None:
         if wait is not None:
             waits.expire_in(work, wait)
         else:
-            tx.delete(EventWait, step.name, step.job, step.key)
+            if step.kind == "event" and (waiting := tx.get(EventWait, step.name, step.job, step.key)):
+                work.no_longer_awaits(waiting)
             work.settle_step(step)
             if step.call:
                 work.log(CallEnded(job=step.job, call=step.call))

@@ -5,8 +5,6 @@ ID or key looked up first → catalog → authorize → schema → admission →
 
 import hashlib
 import re
-import secrets
-import uuid
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -34,7 +32,7 @@ from transom_hookspecs import (
     Tx,
 )
 
-from . import schemas
+from . import ids, schemas
 from .catalog import Offer
 from .operations import authorize, refusal
 from .tree import TreeWork
@@ -81,7 +79,7 @@ def job_id(request: StartJob, origin: Origin) -> tuple[str, Literal["edge", "cli
     if origin.key:
         named = hashlib.sha256(f"{origin.tenant}\0{origin.caller.principal}\0{origin.key}".encode()).hexdigest()
         return f"job-{named[:32]}", "key"
-    return f"job-{uuid.uuid4()}", "edge"
+    return ids.new_id("job"), "edge"
 
 
 def start_digest(request: StartJob) -> str:
@@ -209,7 +207,7 @@ def new_job(core: "Core", request: StartJob, origin: Origin, offer: Offer, ident
         created_at=now,
         digest="",
         id_from="edge",
-        token=secrets.token_hex(6),
+        token=ids.token(6),
         top=above is None,
         flow=offer.agent.flow,
         parent=above.id if above else "",

@@ -47,6 +47,15 @@ class TreeWork:
         self.ended: list[str] = []
         self._active = 0
         self._waits = 0
+        self._events = 0
+        self._before: Tree | None = None
+
+    @property
+    def before(self) -> Tree:
+        """The tree's counters when the transaction began."""
+        if self._before is None:
+            self._before = self.tx.get(Tree, self.tree) or Tree(id=self.tree)
+        return self._before
 
     def log(self, *events: Event) -> None:
         """Add events to the tree's log, in this order."""
@@ -61,6 +70,15 @@ class TreeWork:
         self.tx.put(wait)
         self._waits += 1
         self.log(event)
+
+    def awaits(self, waiting: EventWait) -> None:
+        """Keep a new wait for an outside event."""
+        self.tx.put(waiting)
+        self._events += 1
+
+    def no_longer_awaits(self, waiting: EventWait) -> None:
+        """An event came, or nobody waits for it any more."""
+        self._events -= self.tx.delete(EventWait, waiting.source, waiting.job, waiting.step)
 
     def closed(self, wait: Wait, **changes: object) -> Wait:
         """Close an open wait with how it came out."""
@@ -103,10 +121,15 @@ class TreeWork:
         return ended
 
     def _end(self, job: Job, how: Ended, *, own: bool = False) -> Job:
-        for child in self.tx.select(Job, "children", {"parent": job.id}, limit=NEVER):
-            if not child.ended:
-                self._end(child, Ended(status="cancelled"))
-        self._close_waits(job)
+        if self.before.jobs > 1:
+            for child in self.tx.select(Job, "children", {"parent": job.id}, limit=NEVER):
+                if not child.ended:
+                    self._end(child, Ended(status="cancelled"))
+        if self.before.waits + self._waits:
+            self._close_waits(job)
+        if self.before.events + self._events:
+            for waiting in self.tx.select(EventWait, "job", {"job": job.id}, limit=NEVER):
+                self.no_longer_awaits(waiting)
         ended = self.count(job, status=how.status, counted=False, ended_at=self.tx.now, error=how.error, card=how.card)
         if how.output is not None:
             self.tx.put(JobOutput(job=job.id, value=how.output))
@@ -121,8 +144,6 @@ class TreeWork:
         for wait in self.tx.select(Wait, "job", {"job": job.id, "open": True}, limit=NEVER):
             self.closed(wait, outcome="cancelled", decided_by="system:end", decided_at=self.tx.now)
             self.log(WaitDecided(job=job.id, wait=wait.id, outcome="cancelled", by="system:end"))
-        for waiting in self.tx.select(EventWait, "job", {"job": job.id}, limit=NEVER):
-            self.tx.delete(EventWait, waiting.source, waiting.job, waiting.step)
 
     def _tell_parent(self, job: Job, how: Ended) -> None:
         """A child's end is its parent's step's result."""
@@ -143,12 +164,12 @@ class TreeWork:
 
     def finish(self) -> int:
         """Write counters and events; returns the log's last seq (0 when nothing was logged)."""
-        if self._active or self._waits:
+        if self._active or self._waits or self._events:
             self._settle()
         return self.tx.append(self.tree, self.events) if self.events else 0
 
     def _settle(self) -> None:
-        tree = self.tx.get(Tree, self.tree) or Tree(id=self.tree)
+        tree = self.before
         active, waits, waiting = tree.active + self._active, tree.waits + self._waits, tree.waiting
         if active == 0 and waits > 0 and not waiting:
             waits_open = self.tx.select(Wait, "tree", {"tree": self.tree, "open": True}, limit=NEVER)
@@ -157,4 +178,5 @@ class TreeWork:
         elif waiting and active > 0:
             self.log(TreeRunning(job=self.tree))
             waiting = False
-        self.tx.update(tree, active=active, waits=waits, waiting=waiting and waits > 0)
+        events = tree.events + self._events
+        self.tx.update(tree, active=active, waits=waits, events=events, waiting=waiting and waits > 0)

@@ -7,7 +7,6 @@ recorded, audited, and wakes the job, in one transaction.
 import base64
 import hashlib
 import hmac
-import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -41,7 +40,7 @@ from transom_hookspecs import (
     WaitVoted,
 )
 
-from . import schemas
+from . import ids, schemas
 from .operations import OperationCall, authorize
 from .tree import TreeWork
 
@@ -75,7 +74,7 @@ def make_wait(
 ) -> Wait:
     """A wait for a person, not yet written."""
     now = core.clock.now()
-    identity = f"wait-{uuid.uuid4()}"
+    identity = ids.new_id("wait")
     return Wait(
         id=identity,
         job=job.id,

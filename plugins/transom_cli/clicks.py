@@ -6,15 +6,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
-import msgspec
 
 from transom_hookspecs import Launcher, TransomError
 
 from . import exits
 from .client import Client, Target, connect
-from .render import compact
 from .safe import safe
-from .screen import say
+from .screen import json_line, say
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -115,7 +113,7 @@ def _tell(error: TransomError, *, as_json: bool) -> None:
     """Print the error on stderr: what is wrong, then what to do next; as one line of JSON where JSON is read."""
     if as_json:
         body = {"code": error.code, "message": error.message, "details": error.details}
-        click.echo(compact(msgspec.to_builtins(body)), err=True)
+        click.echo(json_line(body), err=True)
         return
     say(f"Error: {safe(error.message)}", "bad", err=True)
     if step := _next_step(error):

@@ -26,6 +26,9 @@ from transom_hookspecs import (
     WaitView,
 )
 
+GOES_ON = "A server on this data folder goes on with it: `transom serve`, or `transom dev`."
+"""Of a job that this process does not advance, since it did not start it or is about to end."""
+
 
 class Client(Protocol):
     """A runtime, for one tenant. Every method raises TransomError: why not."""

@@ -138,7 +138,7 @@ class RemoteClient:
         """Never: a server does not read this machine's files."""
         raise TransomError(
             "invalid_argument",
-            f"agent {path!r} is a file: a server runs agents of its catalog; leave --url out (and unset TRANSOM_URL) to run it here",
+            f"agent {path!r} is a file, and a server runs agents of its catalog; to run it here give --data, and no --url",
         )
 
     async def events(self, job: JobView) -> AsyncGenerator[Sequence[Entry], None]:

@@ -4,6 +4,7 @@ The text of the job that is watched stands at the margin, what it delegated is i
 job. Several jobs may speak at once: whoever goes on after another is named again.
 """
 
+import json
 from collections import Counter
 from functools import singledispatchmethod
 from typing import Literal
@@ -243,12 +244,12 @@ def brief(value: Json) -> str:
 
 def compact(value: Json) -> str:
     """A value as JSON in one line."""
-    return msgspec.json.encode(value).decode()
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def pretty(value: Json) -> str:
     """Text as it is, all else as indented JSON."""
-    return value if isinstance(value, str) else msgspec.json.format(compact(value), indent=2)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def told(error: ErrorInfo) -> str:

@@ -1,6 +1,7 @@
 """The terminal: what is printed where, with colour and tables only where a person watches."""
 
 import io
+import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -10,7 +11,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from .render import Span, Style, compact
+from .render import Span, Style
 from .safe import safe_line
 
 _STYLES: Final[dict[Style, dict[str, Any]]] = {
@@ -50,8 +51,13 @@ def say(text: str, style: Style = "text", *, err: bool = False) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as one line of JSON."""
-    click.echo(compact(msgspec.to_builtins(value)), color=False)
+    """Print a value as one line of JSON: plain ASCII, which any stream can take."""
+    click.echo(json_line(value), color=False)
+
+
+def json_line(value: Any) -> str:
+    """A value as one line of ASCII JSON."""
+    return json.dumps(msgspec.to_builtins(value), separators=(",", ":"))
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) -> None:

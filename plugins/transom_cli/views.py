@@ -6,7 +6,7 @@ from typing import Protocol
 from transom_hookspecs import Entry, JobEnded, JobView, Json, TransomError
 
 from . import wire
-from .client import Target
+from .client import GOES_ON, Target
 from .render import Renderer, Span, pretty, told
 from .safe import safe, safe_line
 from .screen import print_json, say, write
@@ -106,11 +106,7 @@ def tell_rest(job: JobView, where: Target, ending: Ending) -> None:
         for line in explain(ending.waits, where):
             say(f"  {line}", err=True)
     if ending.outcome == "waiting" and not where.remote:
-        say(
-            "A server on this data folder goes on with it once it is decided: `transom serve`, or `transom dev`.",
-            "dim",
-            err=True,
-        )
+        say(GOES_ON, "dim", err=True)
     if ending.outcome == "interrupted":
         say(f"Left job {safe_line(job.id)}. To follow it: {where.command('job', 'watch', job.id)}", "dim", err=True)
 

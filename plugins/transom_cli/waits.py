@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from transom_hookspecs import Rule, WaitView
 
 from .client import Target
-from .render import brief, compact
+from .render import brief
 from .safe import safe_line
 
 APPROVALS = frozenset(("approval", "outputs", "escalation", "changeset"))
@@ -33,12 +33,6 @@ def terms(rule: Rule, votes: int = 0) -> list[str]:
     if rule.reason:
         told.append(f"asked because of: {safe_line(rule.reason)}")
     return told
-
-
-def typed_value(wait: WaitView) -> str:
-    """What has to be typed to agree, as far as it is shown; empty when it is not."""
-    value = wait.shown.get(wait.rule.typed) if isinstance(wait.shown, dict) else None
-    return "" if value is None else value if isinstance(value, str) else compact(value)
 
 
 def commands(wait: WaitView, where: Target) -> list[str]:

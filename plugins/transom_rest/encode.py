@@ -8,25 +8,16 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
 from transom_hookspecs import (
     AnyEvent,
-    CallEnded,
-    CallStarted,
     Entry,
     JobEnded,
     JobStarted,
     JobView,
-    NotePinned,
-    Text,
-    TextEnded,
     TransomError,
     TreeRunning,
     TreeWaiting,
     Usage,
-    WaitDecided,
-    WaitEdited,
     WaitOpened,
 )
 
@@ -37,18 +28,6 @@ _EVENT_ID = re.compile(r"([1-9][0-9]{0,14})-([\x21-\x7e]{1,200})")
 _TREE: Final = (TreeWaiting, TreeRunning)
 _RENAMED: Final = (Usage, WaitOpened)
 """Events whose own names or times are not this wire's."""
-
-_TEXT: Final = (Text, TextEnded)
-_CONTENT: Final[dict[type[AnyEvent], dict[str, object]]] = {
-    CallStarted: {"arguments": {}},
-    CallEnded: {"content": None},
-    NotePinned: {"text": "", "tags": ()},
-    WaitOpened: {"message": "", "shown": None, "schema": {}, "choices": ()},
-    WaitEdited: {"shown": None},
-    WaitDecided: {"comment": ""},
-    JobEnded: {"output": None},
-}
-"""What is said in an event, beside the facts; a caller without the content permission gets these values instead."""
 
 
 def parse_event_id(value: str) -> tuple[int, str]:
@@ -73,8 +52,7 @@ class JobEncoder:
     stream reads its log from the beginning, and is silent until `since`.
 
     Parameters:
-        job: as the caller sees it; `job.token` goes into every event's id, `job.content` says whether to tell
-            what was said, or facts only.
+        job: as the caller sees it; its token goes into every event's id.
         since: the seq of the last event that the client has, or 0.
     """
 
@@ -82,7 +60,7 @@ class JobEncoder:
     """Whether the job's end has passed: nothing comes after it."""
 
     def __init__(self, job: JobView, since: int = 0) -> None:
-        self._job, self._since, self._content = job.id, since, job.content
+        self._job, self._since = job.id, since
         self._token = job.token.encode()
         self._family: set[str] | None = None if job.tree == job.id else {job.id}
 
@@ -100,10 +78,6 @@ class JobEncoder:
             self.ended = True
         if entry.seq <= self._since:
             return ()
-        if not self._content:
-            if isinstance(event, _TEXT):
-                return ()
-            event = _facts(event)
         return (_frame(entry.seq, entry.at, event, self._token),)
 
     def _concerns(self, event: AnyEvent) -> bool:
@@ -114,11 +88,6 @@ class JobEncoder:
             family.add(event.job)
             return True
         return False
-
-
-def _facts(event: AnyEvent) -> AnyEvent:
-    silent = _CONTENT.get(type(event))
-    return msgspec.structs.replace(event, **silent) if silent else event
 
 
 def _frame(seq: int, at: int, event: AnyEvent, token: bytes) -> bytes:

@@ -266,7 +266,7 @@ async def test_a_redirect_says_where_to():
 
 
 async def test_an_agent_in_a_file_is_not_sent_to_a_server():
-    with pytest.raises(TransomError, match="leave --url out"):
+    with pytest.raises(TransomError, match="give --data"):
         Server().client().declared_in("./x.yaml")
 
 

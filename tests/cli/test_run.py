@@ -223,6 +223,9 @@ def test_the_same_start_again_is_told_and_shown(transom):
     result = transom("run", "echo", "x", "--id", "mine")
     assert result.exit_code == 0
     assert "started before" in result.stderr
+    assert "server" not in result.stderr, "it has ended: nobody has to go on with it"
+    transom("run", "helper", "--id", "other")
+    assert "A server on this data folder" in transom("run", "helper", "--id", "other").stderr
 
 
 def test_an_error_is_two_lines_and_no_traceback(transom, launcher):
@@ -261,3 +264,21 @@ def test_a_name_in_an_error_cannot_write_to_the_terminal(transom, launcher):
     result = transom("run", "echo")
     assert "\x1b" not in result.stderr
     assert "bad \\x1b[2Jname" in result.stderr
+
+
+def test_bytes_that_are_no_text_are_refused_where_they_are_given(transom):
+    for args in (
+        ("echo", "\udcff"),
+        ("echo", "x", "--id", "\udcff"),
+        ("echo", "x", "--tag", "a", "--tag", "\udcff"),
+        ("\udcff",),
+    ):
+        result = transom("run", *args)
+        assert (result.exit_code, "UTF-8" in result.stderr) == (2, True)
+
+
+def test_json_is_plain_ascii_whatever_the_agent_says(transom):
+    result = transom("run", "echo", "日本語 \x1b[31m", "--json")
+    assert result.stdout.isascii()
+    assert "\x1b" not in result.stdout
+    assert lines(result)[-1]["output"] == "日本語 \x1b[31m"

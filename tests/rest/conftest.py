@@ -74,8 +74,8 @@ class Fake:
             raise TransomError("invalid_argument", "Last-Event-ID: not an event of this job")
         return WatchGrant(job=job, since_seq=request.since_seq)
 
-    def add(self, id: str, tree: str = "", *, token: str = TOKEN, content: bool = True) -> JobView:
-        job = view(id=id, tree=tree or id, token=token, content=content)
+    def add(self, id: str, tree: str = "", *, token: str = TOKEN) -> JobView:
+        job = view(id=id, tree=tree or id, token=token)
         self.jobs[id] = job
         self.logs.setdefault(job.tree, [])
         return job

@@ -44,10 +44,8 @@ def entry(seq, event):
     return Entry(seq, NOON + seq, event)
 
 
-def job(id="j1", tree="", *, content=True):
-    return JobView(
-        id=id, agent="echo", status="running", started_at=NOON, tree=tree or id, token="t-1", content=content, cost=CostView()
-    )
+def job(id="j1", tree=""):
+    return JobView(id=id, agent="echo", status="running", started_at=NOON, tree=tree or id, token="t-1", cost=CostView())
 
 
 def encode(log, view, since=0):
@@ -138,17 +136,6 @@ def test_times_and_usage_in_this_wires_words():
         "shown": {"snake_case": 1},
     }
     assert b'"inputTokens":3,"outputTokens":4,"cachedTokens":1,"usd":0.5,"estimated":true' in usage
-
-
-def test_without_the_content_permission_facts_stay_and_what_was_said_does_not():
-    frames, ended = encode([entry(i, e) for i, e in enumerate(EVENTS, 1)], job(content=False))
-    whole = b"".join(frames).decode()
-    assert ended
-    assert "event: text\n" not in whole
-    assert "event: text.ended\n" not in whole
-    assert "event: call\n" in whole
-    for said in ("snake_case", '"n"', '"m"', '"t"', "fine", "whole", "data: x"):
-        assert said not in whole.replace('"model":"m"', "")
 
 
 def test_a_jobs_own_end_ends_its_stream_and_another_jobs_does_not():

@@ -13,14 +13,14 @@ import msgspec
 from transom_cli import exits
 from transom_cli.asking import Dialog, standing_answer
 from transom_cli.clicks import Command, with_client
-from transom_cli.client import Client, Target
+from transom_cli.client import GOES_ON, Client, Target
 from transom_cli.keyboard import Keyboard
 from transom_cli.options import connected, json_option, read_input, seconds_of
 from transom_cli.safe import safe_line
 from transom_cli.screen import print_json, say, watched, write
 from transom_cli.session import Ask, Manner, Session
 from transom_cli.views import AnswerOnly, JobDisplay, JsonLines, Transcript
-from transom_hookspecs import JobView, StartJob, TransomError
+from transom_hookspecs import JobAnswer, JobView, StartJob, TransomError
 
 _FILE = re.compile(r".*\.ya?ml\Z|.*[/\\].*", re.DOTALL)
 
@@ -94,14 +94,15 @@ def run(
     )
 
     async def main(client: Client) -> int:
-        job = await _start(client, request)
+        started = await _start(client, request)
+        job, ours = started.job, not (where.remote or started.retried)
+        if started.retried:
+            _tell_retried(job, where)
         if detach:
             return _detached(job, where, as_json=as_json)
         display: JobDisplay = JsonLines(job) if as_json else AnswerOnly(job, where) if quiet else Transcript(job, where)
         standing = partial(standing_answer, yes=answer)
-        return await follow(
-            client, job, display, Manner(standing=standing, ask=_asker(as_json=as_json), cancels=not where.remote)
-        )
+        return await follow(client, job, display, Manner(standing=standing, ask=_asker(as_json=as_json), cancels=ours))
 
     return with_client(ctx, where, main, agents=_files(agent, where))
 
@@ -113,27 +114,31 @@ async def follow(client: Client, job: JobView, display: JobDisplay, manner: Mann
     return ending.code
 
 
-async def _start(client: Client, request: StartJob) -> JobView:
+async def _start(client: Client, request: StartJob) -> JobAnswer:
     """Start the job; of an agent that is not there, say which are near."""
     if _FILE.match(request.agent):
         request = msgspec.structs.replace(request, agent=client.declared_in(request.agent))
     try:
-        answer = await client.start(request)
+        return await client.start(request)
     except TransomError as error:
-        if error.code == "not_found":
-            error.add_note(await _near(client, request.agent))
+        if error.code == "not_found" and (note := await _near(client, request.agent)):
+            error.add_note(note)
         raise
-    if answer.retried:
-        say(f"Job {safe_line(answer.job.id)} was started before; nothing started again.", "dim", err=True)
-    return answer.job
+
+
+def _tell_retried(job: JobView, where: Target) -> None:
+    """Say that nothing started, and who goes on with the job: not this process, which only advances what it started."""
+    say(f"Job {safe_line(job.id)} was started before; nothing started again.", "dim", err=True)
+    if not where.remote and not job.closed_at:
+        say(GOES_ON, "dim", err=True)
 
 
 async def _near(client: Client, name: str) -> str:
-    """Names of the catalog that are like this one."""
+    """Names of the catalog that are like this one; empty when that cannot be read, and the error says enough."""
     try:
         names = [agent.name for agent in await client.agents()]
-    except TransomError:  # one who may not read the catalog is told of the first error alone
-        names = []
+    except TransomError:
+        return ""
     near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
     return f"{hint}`transom catalog` lists what there is."

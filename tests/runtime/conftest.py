@@ -1,0 +1,120 @@
+"""A kernel with a store on disk behind its REST door, and the people of the development mode at the door."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+import transom.web  # noqa: F401 - imported here, because an import on the event loop would be a blocking call
+from kernel_kit import agents_plugin
+
+from transom_hookspecs import DevTokens, Tool
+from transom_testing.streaming import sse
+
+ENDED = {"completed", "failed", "cancelled", "timed_out"}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class House:
+    """What a test does at the door, as one of the people."""
+
+    def __init__(self, kernel: Any, tokens: dict[str, str], clients: Callable[[str], Any], stack: AsyncExitStack) -> None:
+        self.kernel, self.tokens = kernel, tokens
+        self._open, self._stack = clients, stack
+        self._clients: dict[str, httpx.AsyncClient] = {}
+
+    async def at(self, who: str = "anna") -> httpx.AsyncClient:
+        """The client of one of the people."""
+        if who not in self._clients:
+            self._clients[who] = await self._stack.enter_async_context(self._open(self.tokens.get(who, "")))
+        return self._clients[who]
+
+    async def get(self, path: str, who: str = "anna", **options: Any) -> httpx.Response:
+        return await (await self.at(who)).get(path, **options)
+
+    async def post(self, path: str, who: str = "anna", **options: Any) -> httpx.Response:
+        return await (await self.at(who)).post(path, **options)
+
+    async def start(
+        self, agent: str, input: Any = "hello", who: str = "anna", *, key: str | None = None, **query: str
+    ) -> httpx.Response:
+        headers = {} if key is None else {"Idempotency-Key": key}
+        return await self.post(f"/v1/agents/{agent}/jobs", who, json=input, params=query, headers=headers)
+
+    async def started(self, agent: str, input: Any = "hello", who: str = "anna", **options: Any) -> str:
+        """Start a job that is accepted, and return its ID."""
+        answer = await self.start(agent, input, who, **options)
+        assert answer.status_code == 201, answer.text
+        return answer.json()["id"]
+
+    async def job(self, job: str, who: str = "anna", **query: str) -> dict[str, Any]:
+        answer = await self.get(f"/v1/jobs/{job}", who, params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def until(self, job: str, *statuses: str, who: str = "anna", **query: str) -> dict[str, Any]:
+        """The job once it has one of these statuses, or has ended."""
+        with anyio.fail_after(15):
+            while (found := await self.job(job, who, **query))["status"] not in (statuses or ENDED):
+                await anyio.sleep(0.005)
+            return found
+
+    async def ran(self, agent: str, input: Any = "hello", who: str = "anna", **options: Any) -> dict[str, Any]:
+        """Start a job and return it at its end."""
+        return await self.until(await self.started(agent, input, who, **options), who=who)
+
+    async def jobs(self, who: str = "ada", **query: str) -> list[str]:
+        """The IDs that a list shows, newest first."""
+        answer = await self.get("/v1/jobs", who, params={"limit": "200", **query})
+        assert answer.status_code == 200, answer.text
+        return [job["id"] for job in answer.json()["jobs"]]
+
+    async def waits(self, who: str = "ada", **query: str) -> list[dict[str, Any]]:
+        """What waits for a person, once something does."""
+        with anyio.fail_after(10):
+            while not (found := (await self.get("/v1/approvals", who, params=query)).json()["approvals"]):
+                await anyio.sleep(0.005)
+            return found
+
+    async def events(self, job: str, who: str = "anna", last: str = "", until: str = "") -> list[tuple[str, dict[str, Any]]]:
+        """A job's stream, to its end or the first event of a type."""
+        headers = {"Last-Event-ID": last} if last else {}
+        found = []
+        with anyio.fail_after(15):
+            async with (await self.at(who)).stream("GET", f"/v1/jobs/{job}/events", headers=headers) as answer:
+                assert answer.status_code == 200, await answer.aread()
+                async for event in sse(answer):
+                    found.append((event.id, json.loads(event.data)))
+                    if until and found[-1][1]["type"] == until:
+                        break
+        return found
+
+    async def audited(self, action: str, object: str = "") -> int:
+        """How often an action stands in the audit trail."""
+        rows = await self.kernel.store.audit("default", limit=10_000)
+        return sum(row.entry.action == action and (not object or row.entry.object == object) for row in rows)
+
+
+@pytest.fixture
+def house(kernel, door_client) -> Callable[..., Any]:
+    """A factory: `async with house(my_agent, tools=(my_tool,), config={…}) as home`."""
+
+    @asynccontextmanager
+    async def opened(
+        *agents: Any, tools: tuple[Tool, ...] = (), plugins: tuple[Any, ...] = (), config: dict[str, Any] | None = None, **options: Any
+    ) -> AsyncIterator[House]:
+        mine = [agents_plugin(*agents, tools=tools)] if agents or tools else []
+        everything = ["sqlite", "local_engine", "identity", "rest", "board", "agents", "scripted", "demo", *mine, *plugins]
+        settings = {"dev": True, "tenants": ("default", "acme"), **(config or {})}
+        async with kernel(plugins=everything, config=settings, jobs=False, **options) as k, AsyncExitStack() as stack:
+            tokens = k.service(DevTokens).tokens()
+            yield House(k, tokens, lambda token: door_client(k, token=token), stack)
+
+    return opened
