@@ -35,13 +35,12 @@ from transom_hookspecs import (
     Wait,
 )
 
-from . import schemas, waits
+from . import branches, schemas, steps, waits
 from .catalog import OWN_FUNCTIONS
 from .dispatch import STRICTNESS
 from .tree import TreeWork
 
 if TYPE_CHECKING:
-    from .context import JobContext
     from .run import JobRun
 
 
@@ -74,7 +73,7 @@ class Prepared(msgspec.Struct, kw_only=True):
     fresh: bool = True
 
 
-async def make(context: "JobContext", run: "JobRun", key: str, calls: Sequence[ToolCall], message: str) -> list[ToolResult]:
+async def make(run: "JobRun", key: str, calls: Sequence[ToolCall], message: str) -> list[ToolResult]:
     """Make calls at once, each under `<key>.<i>`; results in their order."""
     limits = run.core.config.limits
     if len(calls) > limits.parallel_calls:
@@ -91,14 +90,14 @@ async def make(context: "JobContext", run: "JobRun", key: str, calls: Sequence[T
     async def one(i: int) -> None:
         call = calls[i]
         if i in ordinary:
-            results[i] = await _finish_call(run, ordinary[i], context)
+            results[i] = await _finish_call(run, ordinary[i])
         else:
-            results[i] = await _own(context, run, f"{key}.{i + 1}", call)
+            results[i] = await _own(run, f"{key}.{i + 1}", call)
 
     if len(calls) == 1:
         await one(0)
     else:
-        await context.fan_out([partial(one, i) for i in range(len(calls))])
+        await branches.fan_out(run, [partial(one, i) for i in range(len(calls))])
     for i in range(len(calls)):
         _keep(run, f"{key}.{i + 1}", results[i])
     return [results[i] for i in range(len(calls))] + [_too_many(call, limits.parallel_calls) for call in late]
@@ -236,7 +235,7 @@ def _own_step(run: "JobRun", key: str, call: ToolCall) -> Step:
     return Step(job=run.job.id, key=key, kind=kind, name=name, state="begun", call=call.id, begun_at=run.core.clock.now())
 
 
-async def _finish_call(run: "JobRun", prepared: Prepared, context: "JobContext") -> ToolResult:
+async def _finish_call(run: "JobRun", prepared: Prepared) -> ToolResult:
     """Wait where it must, run what may run, and give what is recorded."""
     step, function, fresh = prepared.step, prepared.function, prepared.fresh
     while step.state != "done":
@@ -249,7 +248,7 @@ async def _finish_call(run: "JobRun", prepared: Prepared, context: "JobContext")
             break
         if step.state == "begun" and not fresh:
             if not function.repeatable:
-                await _ask_restart(run, step, context)
+                await _ask_restart(run, step)
                 step = run.journal.steps[step.key]
                 continue
             step = msgspec.structs.replace(step, attempt=step.attempt + 1)
@@ -262,7 +261,7 @@ async def _finish_call(run: "JobRun", prepared: Prepared, context: "JobContext")
     return ToolResult(call=prepared.call.id, function=step.name, content=step.result, error=step.error)
 
 
-async def _ask_restart(run: "JobRun", step: Step, context: "JobContext") -> None:
+async def _ask_restart(run: "JobRun", step: Step) -> None:
     wait = waits.make_wait(
         run.core,
         run.job,
@@ -273,7 +272,7 @@ async def _ask_restart(run: "JobRun", step: Step, context: "JobContext") -> None
         arguments=step.edited or step.arguments,
         shown=run.filters.value("arguments", step.edited or step.arguments),
     )
-    await context.open_wait(step, wait)
+    await steps.open_wait(run, step, wait)
 
 
 async def _execute(run: "JobRun", step: Step, function: Function) -> Step:
@@ -339,7 +338,7 @@ def bounded(run: "JobRun", result: Json) -> Json:
     return f"{text.encode()[:most].decode(errors='ignore')}\n[cut: {len(encoded)} bytes, the limit is {most}]"
 
 
-async def _own(context: "JobContext", run: "JobRun", key: str, call: ToolCall) -> ToolResult:
+async def _own(run: "JobRun", key: str, call: ToolCall) -> ToolResult:
     """A call of a function that is a step of the Context."""
     fresh = run.journal.steps[key].state == "begun"
     content: Json = None
@@ -347,7 +346,7 @@ async def _own(context: "JobContext", run: "JobRun", key: str, call: ToolCall) -
     try:
         if fresh:
             await _own_policy(run, call)
-        content = await _routed(context, run, key, call)
+        content = await _routed(run, key, call)
     except TransomError as raised:
         if raised.details.get("reason") in ("stale_worker", "store_unavailable", "nondeterminism"):
             raise
@@ -369,18 +368,18 @@ async def _own_policy(run: "JobRun", call: ToolCall) -> None:
         raise TransomError("permission_denied", f"{call.function} is not permitted: {said.reason or said.ruling}")
 
 
-async def _routed(context: "JobContext", run: "JobRun", key: str, call: ToolCall) -> Json:
+async def _routed(run: "JobRun", key: str, call: ToolCall) -> Json:
     given, step = call.arguments, run.journal.steps[key]
     if step.state == "done" and step.error is not None:
         raise step.error.error()
     if call.function == "oz.ask":
         choices = cast(list[str], given.get("choices") or [])
-        return await context.ask_at(key, cast(str, given["question"]), choices=choices, call=call.id)
+        return await steps.ask(run, key, cast(str, given["question"]), choices=choices, call=call.id)
     if call.function == "oz.board_write":
         note = msgspec.convert(given, NewNote)
-        return {"note": await context.note_at(key, note, call.id)}
+        return {"note": await steps.note(run, key, note, call.id)}
     if call.function == "oz.wait_for_event":
         seconds = cast(float | None, given.get("timeout"))
         match = cast(JsonObject, given.get("match") or {})
-        return await context.wait_for_event_at(key, cast(str, given["source"]), match, seconds, call.id)
-    return await context.delegate_at(key, call.function.removeprefix("agent."), given["input"], call=call.id)
+        return await steps.wait_for_event(run, key, cast(str, given["source"]), match, seconds, call.id)
+    return await steps.delegate(run, key, call.function.removeprefix("agent."), given["input"], call=call.id)

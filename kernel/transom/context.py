@@ -1,47 +1,37 @@
 """The Context: each call is a step with a path key; done already → its record; else do it, record it, return it."""
 
 import random as random_module
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
 import anyio
-import msgspec
 
 from transom_hookspecs import (
     NAME,
-    Board,
     Branch,
-    CallEnded,
     ConcurrentUse,
     Context,
-    EventWait,
     Item,
-    Job,
     Json,
     JsonObject,
     Message,
     ModelAnswer,
     NewNote,
-    Origin,
     Outputs,
     Rule,
-    StartJob,
     Step,
     ToolCall,
     ToolResult,
     TransomError,
-    Wait,
-    WaitDecided,
     WaitKind,
 )
 
+from . import branches as branches_module
 from . import calls as calls_module
-from . import model_step, schemas, waits
+from . import model_step, steps
 from .journal import outcome
 from .run import JobRun
-from .start import Parent, start
-from .tree import Ended, TreeWork
 
 T = TypeVar("T")
 
@@ -95,13 +85,13 @@ class JobContext:
     async def tools(self, calls: Sequence[ToolCall], *, message: str = "") -> list[ToolResult]:
         """Make a model's calls at once; see `Context.tools`."""
         with self._step("tools") as key:
-            return await calls_module.make(self, self._run, key, calls, message)
+            return await calls_module.make(self._run, key, calls, message)
 
     async def call(self, function: str, arguments: JsonObject | None = None) -> Json:
         """Make one call of the agent's own; see `Context.call`."""
         with self._step("call") as key:
             made = ToolCall(id=f"{self.job.id}:{key}", function=function, arguments=arguments or {})
-            (result,) = await calls_module.make(self, self._run, key, [made], "")
+            (result,) = await calls_module.make(self._run, key, [made], "")
         if result.error is not None:
             raise result.error.error()
         return result.content
@@ -109,36 +99,7 @@ class JobContext:
     async def delegate(self, agent: str, input: Json = None, *, timeout: float | None = None, tags: Sequence[str] = ()) -> Json:
         """Start another agent and wait for its answer; see `Context.delegate`."""
         with self._step("delegate") as key:
-            return await self.delegate_at(key, agent, input, timeout, tags)
-
-    async def delegate_at(
-        self, key: str, agent: str, input: Json, timeout: float | None = None, tags: Sequence[str] = (), call: str = ""
-    ) -> Json:
-        """`delegate` under a key that was taken already; `call` is the model's call that asked for it."""
-        run = self._run
-        arguments: JsonObject = {"input": input, "timeout": timeout, "tags": list(tags)}
-        step = run.journal.recorded(key, "delegate", agent, arguments)
-        if step is None or step.state == "begun":
-            step = Step(
-                job=run.job.id,
-                key=key,
-                kind="delegate",
-                name=agent,
-                state="waiting",
-                arguments=arguments,
-                call=call,
-                begun_at=run.core.clock.now(),
-            )
-            await run.journal.write()
-            request = StartJob(agent=agent, input=input, timeout=timeout, tags=tuple(tags))
-            origin = Origin(tenant=run.tenant, caller=run.job.caller, door="delegate")
-            try:
-                started = await start(run.core, request, origin, Parent(job=run.job, epoch=run.epoch, step=step))
-            except TransomError as error:
-                run.journal.record(msgspec.structs.replace(step, state="done", error=error.info()))
-                raise
-            run.journal.steps[key] = msgspec.structs.replace(step, child=started.job.id)
-        return outcome(await run.park(key))
+            return await steps.delegate(self._run, key, agent, input, timeout, tags)
 
     async def say(self, text: str) -> str:
         """Add a message of the agent's own words; see `Context.say`."""
@@ -147,7 +108,7 @@ class JobContext:
             step = run.journal.recorded(key, "say", "")
             if step is None:
                 said = run.filters.text("model", text)
-                step = self._done(key, "say", "", said)
+                step = steps.done(self._run, key, "say", "", said)
                 run.say(f"{run.job.id}:{key}", said)
             return cast(str, step.result)
 
@@ -164,126 +125,14 @@ class JobContext:
     ) -> Json:
         """Ask a person and wait; see `Context.ask`."""
         with self._step("ask") as key:
-            return await self.ask_at(
-                key, message, choices=choices, schema=schema, kind=kind, rule=rule, details=details, timeout=timeout
+            return await steps.ask(
+                self._run, key, message, choices=choices, schema=schema, kind=kind, rule=rule, details=details, timeout=timeout
             )
-
-    async def ask_at(
-        self,
-        key: str,
-        message: str,
-        *,
-        choices: Sequence[str] = (),
-        schema: JsonObject | None = None,
-        kind: WaitKind = "question",
-        rule: Rule | None = None,
-        details: Json = None,
-        timeout: float | None = None,
-        call: str = "",
-    ) -> Json:
-        """`ask` under a key that was taken already."""
-        run = self._run
-        arguments: JsonObject = {"message": message, "choices": list(choices), "details": details}
-        known = run.journal.recorded(key, "ask", kind, arguments)
-        if known is None or known.state == "begun":
-            if schema is not None:
-                schemas.check_schema(schema, "ask: schema")
-            step = Step(
-                job=run.job.id,
-                key=key,
-                kind="ask",
-                name=kind,
-                state="waiting",
-                arguments=arguments,
-                call=call,
-                begun_at=run.core.clock.now(),
-            )
-            wait = waits.make_wait(
-                run.core,
-                run.job,
-                step,
-                kind=kind,
-                message=run.filters.text("model", message),
-                rule=rule or Rule(),
-                arguments=details,
-                shown=run.filters.value("model", details),
-                schema=schema,
-                choices=choices,
-                seconds=timeout,
-            )
-            await self.open_wait(step, wait)
-        return outcome(await run.park(key))
-
-    async def open_wait(self, step: Step, wait: Wait) -> None:
-        """Write a step that waits for a person, and its wait."""
-        run = self._run
-        run.journal.record(msgspec.structs.replace(step, state="waiting", until=wait.expires_at))
-        await run.journal.write(lambda work: work.opened(wait, waits.opened(wait)))
-
-    async def missing(self, message: str) -> None:
-        """Wait until a person says that the job's agent is installed again, then start over."""
-        run = self._run
-        step = run.journal.steps.get("0")
-        if step is None or step.state != "waiting":
-            attempt = step.attempt + 1 if step else 1
-            step = Step(job=run.job.id, key="0", kind="ask", name="restart", state="waiting", attempt=attempt)
-            wait = waits.make_wait(run.core, run.job, step, kind="restart", message=message, rule=Rule())
-            await self.open_wait(step, wait)
-        await run.park("0")
-        await run.come_back()
 
     async def note(self, text: str, *, kind: str = "note", tags: Sequence[str] = (), supersedes: int = 0) -> int:
         """Pin a note to the tree's board; see `Context.note`."""
         with self._step("note") as key:
-            return await self.note_at(key, NewNote(text=text, kind=kind, tags=tuple(tags), supersedes=supersedes))
-
-    async def note_at(self, key: str, note: NewNote, call: str = "") -> int:
-        """`note` under a key that was taken already."""
-        run = self._run
-        step = run.journal.recorded(key, "note", note.kind)
-        if step is None or step.state == "begun":
-            board = run.core.service(Board)
-            if board is None:
-                raise TransomError("failed_precondition", "there is no board here; enable a plugin that offers one")
-            kept = msgspec.structs.replace(
-                note, text=run.filters.text("note", note.text), tags=tuple(run.filters.text("note", t) for t in note.tags)
-            )
-
-            def pin(work: TreeWork) -> Step:
-                job = work.tx.get(Job, run.job.id)
-                assert job is not None
-                event = board.pin(work.tx, job, kept, call)
-                if call:
-                    work.log(CallEnded(job=job.id, call=call, content={"note": event.id}))
-                work.log(event)
-                done = Step(job=job.id, key=key, kind="note", name=note.kind, state="done", result=event.id, call=call)
-                work.tx.put(done)
-                return done
-
-            step = await self._write_or_record(key, "note", note.kind, pin)
-        return cast(int, outcome(step))
-
-    async def _write_or_record(self, key: str, kind: str, name: str, write: Callable[[TreeWork], Step]) -> Step:
-        """Write a step's transaction; a refusal is the step's recorded error and leaves the journal usable."""
-        run = self._run
-        await run.journal.write()
-        try:
-            step = await run.core.store.transact(run.tenant, lambda tx: self._fenced(TreeWork(tx, run.job.tree), write))
-        except TransomError as error:
-            if error.code in ("aborted", "unavailable"):
-                raise
-            failed = Step(job=run.job.id, key=key, kind=kind, name=name, state="done", error=error.info())
-            run.journal.record(failed)
-            return failed
-        run.journal.steps[key] = step
-        return step
-
-    def _fenced(self, work: TreeWork, write: Callable[[TreeWork], Step]) -> Step:
-        run = self._run
-        run.core.fence(work.tx, run.job.id, run.epoch)
-        step = write(work)
-        work.finish()
-        return step
+            return await steps.note(self._run, key, NewNote(text=text, kind=kind, tags=tuple(tags), supersedes=supersedes))
 
     async def output(self, output: str, arguments: JsonObject) -> Json:
         """Queue a safe output; see `Context.output`."""
@@ -298,38 +147,13 @@ class JobContext:
                     )
                 await run.journal.write()
                 result = await service.queue(run.tenant, run.job, key, output, arguments)
-                step = self._done(key, "output", output, result, arguments)
+                step = steps.done(self._run, key, "output", output, result, arguments)
             return outcome(step)
 
     async def wait_for_event(self, source: str, *, match: JsonObject | None = None, timeout: float | None = None) -> Json:
         """Wait for an outside event; see `Context.wait_for_event`."""
         with self._step("wait_for_event") as key:
-            return await self.wait_for_event_at(key, source, match or {}, timeout)
-
-    async def wait_for_event_at(
-        self, key: str, source: str, match: JsonObject, timeout: float | None = None, call: str = ""
-    ) -> Json:
-        """`wait_for_event` under a key that was taken already."""
-        run = self._run
-        arguments: JsonObject = {"match": match, "timeout": timeout}
-        known = run.journal.recorded(key, "event", source, arguments)
-        if known is None or known.state == "begun":
-            now = run.core.clock.now()
-            step = Step(
-                job=run.job.id,
-                key=key,
-                kind="event",
-                name=source,
-                state="waiting",
-                arguments=arguments,
-                until=now + int(timeout * 1000) if timeout is not None else 0,
-                call=call,
-                begun_at=now,
-            )
-            waiting = EventWait(source=source, job=run.job.id, step=key, match=match, since=now)
-            run.journal.record(step)
-            await run.journal.write(lambda work: work.awaits(waiting))
-        return outcome(await run.park(key))
+            return await steps.wait_for_event(self._run, key, source, match or {}, timeout)
 
     async def sleep(self, seconds: float) -> None:
         """Wait; see `Context.sleep`."""
@@ -347,31 +171,17 @@ class JobContext:
     async def now(self) -> int:
         """The time, the same on replay; see `Context.now`."""
         with self._step("now") as key:
-            step = self._run.journal.recorded(key, "now", "") or self._done(key, "now", "", self._run.core.clock.now())
+            step = self._run.journal.recorded(key, "now", "") or steps.done(
+                self._run, key, "now", "", self._run.core.clock.now()
+            )
             return cast(int, step.result)
 
     async def random(self) -> float:
         """A random number, the same on replay; see `Context.random`."""
         with self._step("random") as key:
             step = self._run.journal.recorded(key, "random", "")
-            step = step or self._done(key, "random", "", random_module.SystemRandom().random())
+            step = step or steps.done(self._run, key, "random", "", random_module.SystemRandom().random())
             return cast(float, step.result)
-
-    def _done(self, key: str, kind: str, name: str, result: Json, arguments: Json = None) -> Step:
-        now = self._run.core.clock.now()
-        step = Step(
-            job=self._run.job.id,
-            key=key,
-            kind=kind,
-            name=name,
-            state="done",
-            result=result,
-            arguments=arguments,
-            begun_at=now,
-            ended_at=now,
-        )
-        self._run.journal.record(step)
-        return step
 
     async def together(self, *branches: Branch[T]) -> list[T]:
         """Run branches at once; see `Context.together`."""
@@ -385,11 +195,11 @@ class JobContext:
                 results[i] = await branch(self._branch(key, i))
 
             try:
-                await self.fan_out([lambda i=i, b=b: run_one(i, b) for i, b in enumerate(branches)])  # type: ignore[misc]
+                await branches_module.fan_out(self._run, [lambda i=i, b=b: run_one(i, b) for i, b in enumerate(branches)])  # type: ignore[misc]
             except Exception as error:
                 info = error.info() if isinstance(error, TransomError) else None
                 step = Step(job=self.job.id, key=key, kind="together", name="", state="done", error=info)
-                await self._abandon(key, step if info else None, keep=-1)
+                await branches_module.record_and_abandon(self._run, key, step if info else None, keep=-1)
                 raise
             return [results[i] for i in range(len(branches))]
 
@@ -409,54 +219,15 @@ class JobContext:
                     scope.cancel()
 
             with anyio.CancelScope() as scope:
-                await self.fan_out([lambda i=i, b=b: race(i, b, scope) for i, b in enumerate(branches)])  # type: ignore[misc]
+                await branches_module.fan_out(self._run, [lambda i=i, b=b: race(i, b, scope) for i, b in enumerate(branches)])  # type: ignore[misc]
             if not winner:
                 await anyio.sleep_forever()  # the whole job is being stopped
             step = Step(job=self.job.id, key=key, kind="first", name="", state="done", result=winner[0][0])
-            await self._abandon(key, step, keep=winner[0][0])
+            await branches_module.record_and_abandon(self._run, key, step, keep=winner[0][0])
             return winner[0]
 
     def _branch(self, key: str, index: int) -> Context:
         return JobContext(self._run, f"{key}.{index + 1}.")
-
-    async def fan_out(self, branches: Sequence[Callable[[], Awaitable[None]]]) -> None:
-        """Run branches at once and wait for all; the first error, cleaned of its group, is raised."""
-        run = self._run
-        if not branches:
-            return
-        others = len(branches) - 1
-        run.live += others
-
-        async def one(branch: Callable[[], Awaitable[None]]) -> None:
-            nonlocal others
-            await branch()
-            if others:
-                others -= 1
-                await run.branch_ended()
-
-        try:
-            async with anyio.create_task_group() as group:
-                for branch in branches:
-                    group.start_soon(one, branch)
-        except BaseExceptionGroup as errors:
-            raise first_error(errors) from errors
-        finally:
-            run.live -= others
-
-    async def _abandon(self, key: str, step: Step | None, *, keep: int) -> None:
-        """Record how branches ended, and cancel what those that lost still wait for."""
-        run = self._run
-        lost = [
-            s
-            for s in run.journal.steps.values()
-            if s.state == "waiting" and s.key.startswith(f"{key}.") and not s.key.startswith(f"{key}.{keep + 1}.")
-        ]
-        if step is not None:
-            run.journal.record(step)
-        for each in lost:
-            run.journal.steps[each.key] = msgspec.structs.replace(each, state="done")
-        if lost:
-            await run.journal.write(lambda work: abandon(work, lost))
 
     def named(self, name: str) -> "JobContext":
         """A Context whose steps have keys under a name; see `Context.named`."""
@@ -486,32 +257,3 @@ class JobContext:
     async def functions(self, names: Sequence[str]) -> list[str]:
         """The full names that names and patterns stand for; see `Context.functions`."""
         return self._run.core.catalog.names(names)
-
-
-def abandon(work: TreeWork, steps: Sequence[Step]) -> None:
-    """Cancel the children and waits of steps that nobody waits for any more."""
-    tx = work.tx
-    for step in steps:
-        child = tx.get(Job, step.child) if step.child else None
-        tx.put(msgspec.structs.replace(step, state="done", result=None))
-        if child is not None:
-            work.end(child, Ended(status="cancelled"))
-        for wait in tx.select(Wait, "job", {"job": step.job, "open": True}):
-            if wait.step == step.key:
-                work.closed(wait, outcome="cancelled", decided_by="system:first", decided_at=tx.now)
-                work.log(WaitDecided(job=wait.job, wait=wait.id, outcome="cancelled", by="system:first"))
-        for waiting in tx.select(EventWait, "job", {"job": step.job}):
-            if waiting.step == step.key:
-                work.no_longer_awaits(waiting)
-
-
-def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error that ended a group; a cancellation only when there is nothing else."""
-    for error in errors.exceptions:
-        found = first_error(error) if isinstance(error, BaseExceptionGroup) else error
-        if isinstance(found, Exception):
-            return found
-    return errors.exceptions[0]
-
-
-__all__ = ["JobContext", "ToolResult", "abandon"]

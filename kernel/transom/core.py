@@ -1,9 +1,6 @@
 """The kernel: it implements `transom_hookspecs.Kernel`, and holds what the other modules share."""
 
-import inspect
 import logging
-import os
-import secrets
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -24,10 +21,7 @@ from transom_hookspecs import (
     AgentView,
     Caller,
     Clock,
-    DecideApproval,
-    Decided,
     Document,
-    EditWait,
     Engine,
     Entry,
     Filter,
@@ -35,7 +29,6 @@ from transom_hookspecs import (
     Job,
     Json,
     Lease,
-    ListApprovals,
     Operation,
     Origin,
     Outbound,
@@ -48,13 +41,10 @@ from transom_hookspecs import (
     TransomError,
     Tx,
     Verdict,
-    WaitPage,
-    WaitView,
     Worker,
 )
-from transom_hookspecs import operations as table
 
-from . import jobs, operations, run, schemas, waits
+from . import claims, jobs, operations, run, schemas
 from .catalog import Catalog
 from .config import Config
 from .dispatch import Hooks, blamed
@@ -63,13 +53,14 @@ from .groups import ungrouped
 from .log import Hub
 from .outbound import OutboundService
 from .plugins import Loaded
+from .secret import load_secret
+from .table import OWN_OPERATIONS
 from .timers import Timer, Timers
 from .watchdog import Watchdog
 
 log = logging.getLogger("transom")
 
 S = TypeVar("S")
-SECRET_FILE = "kernel.key"  # noqa: S105 - a file's name
 DRAIN = 5.0
 MAX_PROBLEMS = 20
 PROBLEM_FOR = 300_000
@@ -81,35 +72,6 @@ class SystemClock:
     def now(self) -> int:
         """Milliseconds (Unix)."""
         return time.time_ns() // 1_000_000
-
-
-OWN_OPERATIONS: tuple[Operation, ...] = tuple(
-    Operation(
-        name=request.__name__,
-        request=request,
-        response=response,
-        permission=permission,
-        handler=cast(Any, handler),
-        audit=audit,
-        late=late,
-        description=inspect.getdoc(request) or "",
-    )
-    for request, response, permission, handler, audit, late in (
-        (table.StartJob, table.JobAnswer, "jobs.start", jobs.start_job, "", True),
-        (table.GetJob, table.JobView, "jobs.read", jobs.get_job, "", True),
-        (table.ListJobs, table.JobPage, "jobs.read", jobs.list_jobs, "", False),
-        (table.CancelJob, table.JobView, "jobs.cancel", jobs.cancel_job, "run.cancel", True),
-        (table.WatchJob, table.WatchGrant, "feeds.read", jobs.watch_job, "", True),
-        (ListApprovals, WaitPage, "jobs.read", waits.approvals, "", False),
-        (DecideApproval, Decided, "jobs.decide", waits.decide, "approval.decide", True),
-        (EditWait, WaitView, "jobs.edit", waits.edit, "approval.edit", True),
-        (table.GetJobTrace, table.JobTrace, "jobs.read", jobs.get_trace, "", True),
-        (table.GetJobWait, table.JobWait, "jobs.read", jobs.get_wait, "", True),
-        (table.GetCatalog, table.Catalog, "catalog.read", jobs.get_catalog, "", False),
-        (table.SetJobTags, table.JobView, "jobs.tag", jobs.set_tags, "job.tag", True),
-        (table.PublishEvent, table.Published, "events.publish", jobs.publish_event, "event.publish", False),
-    )
-)
 
 
 class Core:
@@ -133,7 +95,7 @@ class Core:
         self._engine: Engine | None = self._chosen("register_engines", config.engine, "engine")
         self.advancing: set[tuple[str, str]] = set()
         self.running: dict[tuple[str, str], run.JobRun] = {}
-        self.claims: dict[tuple[str, str], run.Claim] = {}
+        self.claims: dict[tuple[str, str], claims.Claim] = {}
         self.secret = b""
         self._problems: deque[tuple[int, str]] = deque(maxlen=MAX_PROBLEMS)
         self._watchdog = Watchdog()
@@ -374,7 +336,7 @@ class Core:
     def launch(self, tenant: str, job: Job, value: Json) -> None:
         """A job was committed: its claim is handed to the engine, when the start made it."""
         if self.engine.local:
-            self.claims[tenant, job.id] = run.Claim(job=job, epoch=1, input=value)
+            self.claims[tenant, job.id] = claims.Claim(job=job, epoch=1, input=value)
         self.engine.launch(tenant, job.id)
 
     def rested(self, tenant: str, job: str, at: int) -> None:
@@ -426,20 +388,3 @@ class Core:
     async def descendants(self, tenant: str, job: Job) -> set[str]:
         """A job and all below it."""
         return jobs.below(job.id, await self.store.select(tenant, Job, "tree", {"tree": job.tree}, limit=10_000))
-
-
-def load_secret(data: Path) -> bytes:
-    """The data folder's key, made when it is missing; two processes that start at once get the same one."""
-    path = data / SECRET_FILE
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = path.with_suffix(f".{os.getpid()}.{secrets.token_hex(4)}")
-    if not path.exists():
-        fresh.touch(mode=0o600, exist_ok=False)
-        fresh.write_bytes(secrets.token_bytes(32))
-        try:
-            os.link(fresh, path)
-        except FileExistsError:
-            pass
-        finally:
-            fresh.unlink()
-    return path.read_bytes()

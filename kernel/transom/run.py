@@ -10,24 +10,20 @@ import inspect
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import anyio
 import anyio.to_thread
 import msgspec
 
 from transom_hookspecs import (
-    NEVER,
     SYSTEM,
     Agent,
-    CallEnded,
     Context,
     ErrorInfo,
-    EventWait,
     Item,
     Job,
     JobFacts,
-    JobInput,
     Json,
     Lease,
     Stale,
@@ -36,10 +32,10 @@ from transom_hookspecs import (
     TextEnded,
     TransomError,
     Tx,
-    Wait,
 )
 
-from . import schemas, waits
+from . import schemas
+from .claims import Claim, claim, due, settle_due, timed_out
 from .groups import single
 from .journal import Journal
 from .tree import Ended, TreeWork
@@ -50,69 +46,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("transom.jobs")
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that this worker may advance, as it stood when it was claimed."""
-
-    job: Job
-    epoch: int
-    input: Json
-    steps: tuple[Step, ...] = ()
-
-
-def claim(tx: Tx, worker: str, identity: str) -> Claim | None:
-    """Take a job that is due; None when it has ended, is not due, or is another worker's.
-
-    What is overdue is settled on the way: the job's own deadline, its waits and its timers.
-    """
-    lease = tx.system.get(Lease, tx.tenant, identity)
-    if lease is None or lease.worker not in ("", worker) or (not lease.worker and lease.at > tx.now):
-        return None
-    job = tx.get(Job, identity)
-    assert job is not None
-    work = TreeWork(tx, job.tree)
-    if tx.now >= job.deadline:
-        work.end(job, timed_out(job))
-        work.finish()
-        return None
-    settle_due(work, tx.select(Step, "job", {"job": identity}, limit=NEVER))
-    job = tx.get(Job, identity)
-    assert job is not None
-    job = work.count(job, status="running", counted=True, started_at=job.started_at or tx.now)
-    tx.system.update(lease, epoch=lease.epoch + 1, worker=worker, at=NEVER)
-    work.finish()
-    given = tx.get(JobInput, identity)
-    steps = tx.select(Step, "job", {"job": identity}, limit=NEVER)
-    return Claim(job=job, epoch=lease.epoch + 1, input=given.value if given else None, steps=tuple(steps))
-
-
-def settle_due(work: TreeWork, steps: Sequence[Step]) -> None:
-    """End what waits past its time: a wait for a person is declined, a timer is over."""
-    tx = work.tx
-    for step in steps:
-        if step.state != "waiting" or not step.until or tx.now < step.until:
-            continue
-        open_waits = tx.select(Wait, "job", {"job": step.job, "open": True}, limit=NEVER)
-        wait = next((w for w in open_waits if w.step == step.key), None)
-        if wait is not None:
-            waits.expire_in(work, wait)
-        else:
-            if step.kind == "event" and (waiting := tx.get(EventWait, step.name, step.job, step.key)):
-                work.no_longer_awaits(waiting)
-            work.settle_step(step)
-            if step.call:
-                work.log(CallEnded(job=step.job, call=step.call))
-
-
-def timed_out(job: Job) -> Ended:
-    """How a job ends at its deadline."""
-    message = f"job {job.id} did not end within its time"
-    return Ended(status="timed_out", error=ErrorInfo(code="deadline_exceeded", message=message))
-
-
 class JobRun:
     """A job that is being advanced here."""
 
-    def __init__(self, core: "Core", tenant: str, claimed: Claim, agent: Agent) -> None:
+    def __init__(self, core: "Core", tenant: str, claimed: Claim, agent: Agent | None) -> None:
         self.core, self.tenant, self.agent = core, tenant, agent
         self.job, self.epoch, self.input = claimed.job, claimed.epoch, claimed.input
         self.journal = Journal(core, tenant, claimed.job, claimed.epoch, list(claimed.steps))
@@ -182,7 +119,10 @@ class JobRun:
 
     async def _agent_code(self) -> Json:
         from .context import JobContext
+        from .steps import missing
 
+        if self.agent is None:
+            return await missing(self)
         context = JobContext(self)
         if self.core.hooks.has("around_job"):
             async with self.core.hooks.around("around_job", self.facts):
@@ -190,6 +130,7 @@ class JobRun:
         return await self._called(context)
 
     async def _called(self, context: Context) -> Json:
+        assert self.agent is not None
         run = self.agent.run
         if inspect.iscoroutinefunction(run) or inspect.iscoroutinefunction(getattr(run, "__call__", None)):  # noqa: B004
             result = run(context, self.input)
@@ -199,6 +140,7 @@ class JobRun:
 
     def _completed(self, output: Json) -> Ended:
         """Check an answer and say it, when nobody has heard it yet."""
+        assert self.agent is not None
         try:
             plain = cast(Json, msgspec.json.decode(msgspec.json.encode(output)))
         except (TypeError, ValueError, UnicodeError, RecursionError) as error:
@@ -220,11 +162,11 @@ class JobRun:
         if isinstance(error, TransomError):
             info = error.info()
         else:
-            log.error("agent %r raised in job %s", self.agent.name, self.job.id, exc_info=error)
+            log.error("agent %r raised in job %s", self.job.agent, self.job.id, exc_info=error)
             info = ErrorInfo(
                 code="internal",
-                message=f"agent {self.agent.name!r} raised {type(error).__name__}: {error}"[:2000],
-                details={"agent": self.agent.name},
+                message=f"agent {self.job.agent!r} raised {type(error).__name__}: {error}"[:2000],
+                details={"agent": self.job.agent},
             )
         message = self.filters.text("error", info.message)
         return Ended(status="failed", error=msgspec.structs.replace(info, message=message))
@@ -350,7 +292,7 @@ class JobRun:
         settle_due(work, [s for s in (tx.get(Step, step.job, step.key) for step in steps) if s is not None])
         work.finish()
 
-    async def come_back(self) -> None:
+    async def come_back(self) -> NoReturn:
         """Give the job back and let it be claimed anew at once."""
 
         def write(work: TreeWork) -> None:
@@ -363,6 +305,7 @@ class JobRun:
         self.core.rested(self.tenant, self.job.id, 0)
         self._scope.cancel()
         await anyio.sleep_forever()
+        raise AssertionError("unreachable")
 
     def poke(self) -> None:
         """Something about the job changed in the store."""
@@ -412,27 +355,7 @@ async def claimed_run(core: "Core", tenant: str, identity: str) -> JobRun | None
     if claimed is None:
         return None
     agent = await core.catalog.under(core.store, tenant, claimed.job.agent, claimed.job.definition)
-    return JobRun(core, tenant, claimed, agent or missing(claimed.job))
+    return JobRun(core, tenant, claimed, agent)
 
 
-async def due(core: "Core", tenant: str, identity: str) -> bool:
-    """Whether a claim is worth a transaction."""
-    lease = await core.store.get(SYSTEM, Lease, tenant, identity)
-    return lease is not None and (lease.worker == core.store.worker or (not lease.worker and lease.at <= core.clock.now()))
-
-
-def missing(job: Job) -> Agent:
-    """Stands for an agent that this process does not have: the job waits until a person says that it is back."""
-
-    async def run(context: object, value: Json) -> Json:
-        from .context import JobContext
-
-        assert isinstance(context, JobContext)
-        what = job.definition if job.definition.startswith("version:") else f"definition {job.definition[:12]}"
-        await context.missing(f"agent {job.agent!r} ({what}) is not installed here; install it, then answer `again`")
-        return None
-
-    return Agent(name=job.agent, run=run)
-
-
-__all__ = ["Claim", "JobRun", "advance", "claim"]
+__all__ = ["JobRun", "advance"]

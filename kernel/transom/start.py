@@ -148,9 +148,7 @@ async def permitted(core: "Core", request: StartJob, origin: Origin, parent: Job
     offer = core.catalog.offer(origin.tenant, request.agent)
     if offer is None:
         raise TransomError("not_found", f"agent: there is no agent or flow {request.agent!r} in tenant {origin.tenant!r}")
-    access = Access(
-        caller=origin.caller, tenant=origin.tenant, permission="jobs.start", object=request.agent, parent=parent
-    )
+    access = Access(caller=origin.caller, tenant=origin.tenant, permission="jobs.start", object=request.agent, parent=parent)
     verdict = await authorize(core, access)
     if verdict.ruling != "allow":
         raise refusal(access, verdict)

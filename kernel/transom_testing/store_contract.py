@@ -430,6 +430,24 @@ class LogContract(_Contract):
             verify_chain(rows)
             assert await opened.audit(tenant, rows[3].number, 2) == rows[4:6]
 
+    async def test_an_entry_that_is_no_json_is_its_own_callers_error(self, opened: Store) -> None:
+        good = AuditEntry(action="good", caller="c", door="d")
+        bad = AuditEntry(action="bad", caller="c", door="d", details={"x": object()})  # type: ignore[dict-item]
+        refused: list[TypeError] = []
+
+        async def act(entry: AuditEntry) -> None:
+            try:
+                await opened.transact("a", lambda tx: (tx.put(Thing(id=entry.action)), tx.audit(entry)))
+            except TypeError as error:
+                refused.append(error)
+
+        async with anyio.create_task_group() as group:
+            for entry in (good, bad, good):
+                group.start_soon(act, entry)
+        assert len(refused) == 1
+        assert [row.entry.action for row in await opened.audit("a")] == ["good", "good"]
+        assert [thing.id for thing in await opened.select("a", Thing, "rank")] == ["good"]
+
     async def test_an_audit_entry_keeps_a_time_of_its_own(self, opened: Store) -> None:
         entry = AuditEntry(action="x", caller="c", door="d", object="o", outcome="refused", via="app:desk", at=5)
         await opened.transact("a", lambda tx: tx.audit(entry))

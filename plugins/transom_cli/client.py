@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -97,6 +98,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it is a server."""
         return bool(self.url)
 
+    @property
+    def loopback(self) -> bool:
+        """Whether it is a server of this machine."""
+        host = urlsplit(self.url).hostname or ""
+        return host in {"localhost", "::1"} or host.startswith("127.")
+
     def command(self, *words: str) -> str:
         """A command line for the same runtime, to be shown to people."""
         return shlex.join(("transom", *words, *self.given))
@@ -179,6 +186,12 @@ def _option(name: str, value: str | None) -> tuple[str, ...]:
 def _checked_url(address: str) -> str:
     if not address.startswith(("https://", "http://")):
         raise TransomError("invalid_argument", f"url {address!r}: it must begin with https:// (or http://)")
+    try:
+        known = urlsplit(address).hostname and urlsplit(address).port != 0
+    except ValueError:
+        known = False
+    if not known:
+        raise TransomError("invalid_argument", f"url {address!r}: it names no host, or no port that there is")
     return address.rstrip("/")
 
 

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
-from urllib.parse import urlsplit
 
 import click
 import msgspec
@@ -69,7 +68,7 @@ def connected(command: Callable[P, R]) -> Callable[..., R]:
 
 def warn_of_clear_text(where: Target) -> None:
     """Say so when a token would travel unencrypted to another machine."""
-    if where.token and where.url.startswith("http://") and not _is_loopback(where.url):
+    if where.token and where.url.startswith("http://") and not where.loopback:
         say(f"Warning: the token goes to {where.url} unencrypted; use https://.", "warn", err=True)
 
 
@@ -124,11 +123,3 @@ def _json(text: str, name: str) -> Json:
         return cast("Json", msgspec.json.decode(text))
     except (msgspec.DecodeError, RecursionError) as error:
         raise click.UsageError(f"{name}: it is not JSON: {error}") from error
-
-
-def _is_loopback(url: str) -> bool:
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        return False
-    return host in {"localhost", "::1"} or host.startswith("127.")

@@ -51,7 +51,13 @@ async def remote_client(where: Target) -> AsyncIterator["RemoteClient"]:
     headers = {"Authorization": f"Bearer {where.token}"} if where.token else {}
     timeout = httpx.Timeout(30, connect=10, read=60)  # a stream pings every 15 seconds
     try:
-        client = httpx.AsyncClient(base_url=where.url, headers=headers, timeout=timeout, verify=_trust(where.ca_file))
+        client = httpx.AsyncClient(
+            base_url=where.url,
+            headers=headers,
+            timeout=timeout,
+            verify=_trust(where.ca_file),
+            trust_env=not where.loopback,  # no proxy stands between a machine and itself
+        )
     except httpx.InvalidURL as error:
         raise TransomError("invalid_argument", f"url {where.url!r}: {error}") from error
     async with client as http:

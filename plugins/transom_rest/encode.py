@@ -48,8 +48,8 @@ def parse_event_id(value: str) -> tuple[int, str]:
 class JobEncoder:
     """Encodes one job's stream: the job and all that it delegated to, and what the whole tree does.
 
-    A job that others were delegated by is told apart by the log alone (`job.started` names the parent), so such a
-    stream reads its log from the beginning, and is silent until `since`.
+    What belongs to a job that was itself delegated is learned from the log (`job.started` names the parent), so such
+    a stream reads the log from its beginning, and is silent until `since`.
 
     Parameters:
         job: as the caller sees it; its token goes into every event's id.

@@ -209,7 +209,7 @@ def _reply(asked: Asked) -> DecideApproval:
 
 
 def _nowhere(asked: Asked) -> msgspec.Struct:
-    raise TransomError("not_found", f"there is no route {asked.head.method} under a job for this path")
+    raise TransomError("not_found", f"there is nothing at {asked.head.path}")
 
 
 _JOB = "/v1/jobs/{id:str}"

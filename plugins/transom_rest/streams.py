@@ -22,7 +22,8 @@ logger = logging.getLogger(__name__)
 Batches = Callable[[], AsyncGenerator[Sequence[Entry], None]]
 
 WRITE = 128 * 1024
-"""Bytes of one write. A server holds back the next one while 64 KiB are unsent: together less than 256 KiB."""
+"""Bytes after which a write is full. A server holds back the next one while 64 KiB are unsent, so that less than 256 KiB
+are; only one event that is longer goes out whole."""
 
 
 class EndingEncoder(Encoder, Protocol):

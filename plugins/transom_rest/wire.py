@@ -11,9 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from transom_hookspecs import (
-    AgentView,
     Catalog,
-    CostView,
     Decided,
     ErrorInfo,
     JobAnswer,
@@ -24,7 +22,6 @@ from transom_hookspecs import (
     Json,
     JsonObject,
     Published,
-    StepView,
     Usage,
     WaitOpened,
     WaitPage,
@@ -277,16 +274,13 @@ class WaitOpenedEvent(Wire, frozen=True, kw_only=True, tag_field="type", tag="wa
 
 
 SHAPES: dict[type[msgspec.Struct], type[Wire]] = {
-    AgentView: AgentBody,
     Catalog: AgentsBody,
-    CostView: CostBody,
     Decided: DecidedBody,
     JobPage: JobsBody,
     JobTrace: TraceBody,
     JobView: JobBody,
     JobWait: WaitBody,
     Published: PublishedBody,
-    StepView: StepBody,
     Usage: UsageEvent,
     WaitOpened: WaitOpenedEvent,
     WaitView: ApprovalBody,

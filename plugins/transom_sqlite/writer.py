@@ -125,13 +125,15 @@ class Writer:
         return batch, False
 
     def _commit(self, batch: list[Work]) -> tuple[list[Outcome], list[Change]]:
-        """Commit a group; when that cannot be done, nothing of it is kept and all its callers are told."""
-        effects = Effects()
-        outcomes: list[Outcome] = []
+        """Commit a group; returns what became of each, and what changed."""
         try:
             self._set_level(batch)
             begin(self._connection, self._database)
-            outcomes.extend(self._attempt(work, effects) for work in batch if not work.future.cancelled())
+        except (sqlite3.Error, TransomError) as error:
+            return [Outcome(work.future, None, self._told(error)) for work in batch], []
+        effects = Effects()
+        try:
+            outcomes = [self._attempt(work, effects) for work in batch if not work.future.cancelled()]
             if effects.audits:
                 chain(self._connection, effects.audits)
             if effects.topics:
@@ -139,11 +141,21 @@ class Writer:
             self._connection.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001 - whatever it is, the callers are told and the thread goes on
             undo(self._connection)
-            failed = {outcome.future: outcome.error for outcome in outcomes}
-            told = self._told(error)
-            return [Outcome(work.future, None, failed.get(work.future) or told) for work in batch], []
+            if len(batch) > 1:
+                return self._one_by_one(batch)
+            return [Outcome(batch[0].future, None, self._told(error))], []
         self._worked, self._truncated = time.monotonic(), False
         return outcomes, [Change(topic, tuple(entries)) for topic, entries in effects.topics.items()]
+
+    def _one_by_one(self, batch: list[Work]) -> tuple[list[Outcome], list[Change]]:
+        """Commit each alone after their group could not be: one that does not fit on the disk takes none with it."""
+        outcomes: list[Outcome] = []
+        changes: list[Change] = []
+        for work in batch:
+            outcome, change = self._commit([work])
+            outcomes += outcome
+            changes += change
+        return outcomes, changes
 
     def _attempt(self, work: Work, effects: Effects) -> Outcome:
         """Run one transaction's function in a savepoint."""

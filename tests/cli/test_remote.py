@@ -277,6 +277,21 @@ async def test_the_token_travels_as_a_bearer_and_nowhere_else():
     assert "tok" not in str(request.url)
 
 
+@pytest.mark.parametrize(
+    ("url", "proxied"), [("http://127.0.0.1:1", False), ("http://localhost:1", False), ("http://edge.example", True)]
+)
+async def test_a_proxy_is_for_other_machines(monkeypatch, url, proxied):
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
+    async with remote_client(Target(url=url)) as client:
+        assert bool(client._http._mounts) is proxied
+
+
+@pytest.mark.parametrize("url", ["http://", "https://[::1", "https://x:99999", "http://x:y", "http://:80"])
+def test_an_address_that_is_none_is_refused(url):
+    with pytest.raises(TransomError, match="url"):
+        target(url=url, environ={})
+
+
 async def test_an_authority_that_cannot_be_read_is_a_plain_error(tmp_path):
     with pytest.raises(TransomError, match="--ca-file"):
         async with remote_client(Target(url="https://edge.example", ca_file=str(tmp_path / "none.crt"))):

@@ -1,10 +1,18 @@
 """What is refused, with which status, and in which words."""
 
 import logging
+from collections import defaultdict
+from urllib.parse import quote, unquote
 
+import anyio
+import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from litestar import Litestar
 
 from transom_hookspecs import CODES, JobAnswer, TransomError
+from transom_rest import RestPlugin
 from transom_rest.answers import STATUS
 from transom_rest.routes import ROUTES
 
@@ -248,3 +256,50 @@ async def test_an_unknown_path_under_a_job_is_not_found(client, kernel, method):
 async def test_a_method_that_a_route_has_not_is_405(client):
     response = await client.get("/v1/jobs/j1/cancel")
     assert (response.status_code, response.headers["allow"]) == (405, "POST, OPTIONS")
+
+
+async def call(app, method, path, query, headers, content):
+    """Call an application with bytes that no decent client would send; returns the status and the body."""
+    sent, rest = [], [content]
+
+    async def receive():
+        return {"type": "http.request", "body": rest.pop()} if rest else {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "http_version": "1.1", "scheme": "http", "method": method, "root_path": "", "state": {}}
+    scope |= {"path": unquote(path.decode("latin-1")), "raw_path": path, "query_string": query, "headers": headers}
+    await app({**scope, "asgi": {"version": "3.0"}, "client": None, "server": ("x", 80)}, receive, send)
+    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent)
+
+
+PLUGIN = RestPlugin(RestPlugin.Config())
+APP = Litestar(PLUGIN.register_doors()[0].handlers, openapi_config=None)
+HEADERS = "authorization idempotency-key last-event-id content-type content-encoding content-length cookie accept x".split()  # noqa: SIM905
+bytes_of_any_kind = st.binary(max_size=12) | st.sampled_from(
+    [b"application/json", b"text/plain", b"identity", b"5", b"1-t0k", b""]
+)
+
+
+@given(
+    target=st.sampled_from(list(urls())),
+    odd=st.binary(max_size=4).map(lambda raw: quote(raw).encode()),
+    query=st.binary(max_size=20) | st.sampled_from([b"tenant=%00", b"limit=1e9", b"a=%ff&a", b"timeout=9s", b"tags=,"]),
+    headers=st.lists(st.tuples(st.sampled_from(HEADERS).map(str.encode), bytes_of_any_kind), max_size=5),
+    content=st.binary(max_size=30) | st.sampled_from([b"{}", b'{"answer":1}', b'"x"', b"[[[", b'{"arguments":{}}']),
+)
+@settings(max_examples=300, deadline=None)
+def test_no_byte_anywhere_makes_a_500(make_fake, target, odd, query, headers, content):
+    """Every request gets a refusal in the door's shape, or what the kernel answers (here: that there is nothing)."""
+
+    async def scenario():
+        kernel = make_fake()
+        kernel.answers = defaultdict(lambda: TransomError("not_found", "no"))
+        async with PLUGIN.run(kernel):
+            method, url = target
+            return await call(APP, method, url.encode().replace(b"j1", b"j1" + odd), query, headers, content)
+
+    status, body = anyio.run(scenario)
+    assert status in (400, 404, 413, 415), body
+    assert set(msgspec.json.decode(body)) == {"code", "message", "details"}

@@ -255,16 +255,17 @@ async def test_beyond_the_largest_file_nothing_is_kept_and_all_is_well_again_aft
         acknowledged = await fill(store, "t")
         outcomes = []
 
-        async def attempt(n: int) -> None:
+        async def attempt(n: int, size: int) -> None:
             try:
-                outcomes.append(await append(store, "a", f"u{n}", text("y" * 200_000)))
+                outcomes.append(await append(store, "a", f"u{n}", text("y" * size)))
             except StoreUnavailable as error:
                 outcomes.append(error.code)
 
         async with anyio.create_task_group() as group:
             for n in range(10):
-                group.start_soon(attempt, n)
-        assert outcomes == ["unavailable"] * 10
+                group.start_soon(attempt, n, 200_000)
+            group.start_soon(attempt, 10, 1)
+        assert outcomes == ["unavailable"] * 10 + [1]  # the one that fits does not fall with those that do not
         assert acknowledged == await store.last("a", "t") == len(await store.read("a", "t", limit=1000))
         await store.transact("a", lambda tx: tx._execute("PRAGMA max_page_count = 1000000").fetchone())
         assert await append(store, "a", "t", text()) == acknowledged + 1

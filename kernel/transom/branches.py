@@ -1,0 +1,79 @@
+"""Branches of a job that run at once, and what becomes of those that lose."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+import anyio
+import msgspec
+
+from transom_hookspecs import EventWait, Job, Step, Wait, WaitDecided
+
+from .tree import Ended, TreeWork
+
+if TYPE_CHECKING:
+    from .run import JobRun
+
+
+async def fan_out(run: "JobRun", branches: Sequence[Callable[[], Awaitable[None]]]) -> None:
+    """Run branches at once and wait for all; the first error, cleaned of its group, is raised."""
+    if not branches:
+        return
+    others = len(branches) - 1
+    run.live += others
+
+    async def one(branch: Callable[[], Awaitable[None]]) -> None:
+        nonlocal others
+        await branch()
+        if others:
+            others -= 1
+            await run.branch_ended()
+
+    try:
+        async with anyio.create_task_group() as group:
+            for branch in branches:
+                group.start_soon(one, branch)
+    except BaseExceptionGroup as errors:
+        raise first_error(errors) from errors
+    finally:
+        run.live -= others
+
+
+async def record_and_abandon(run: "JobRun", key: str, step: Step | None, *, keep: int) -> None:
+    """Record how branches ended, and cancel what those that lost still wait for."""
+    lost = [
+        s
+        for s in run.journal.steps.values()
+        if s.state == "waiting" and s.key.startswith(f"{key}.") and not s.key.startswith(f"{key}.{keep + 1}.")
+    ]
+    if step is not None:
+        run.journal.record(step)
+    for each in lost:
+        run.journal.steps[each.key] = msgspec.structs.replace(each, state="done")
+    if lost:
+        await run.journal.write(lambda work: abandon(work, lost))
+
+
+def abandon(work: TreeWork, steps: Sequence[Step]) -> None:
+    """Cancel the children and waits of steps that nobody waits for any more."""
+    tx = work.tx
+    for step in steps:
+        child = tx.get(Job, step.child) if step.child else None
+        tx.put(msgspec.structs.replace(step, state="done", result=None))
+        if child is not None:
+            work.end(child, Ended(status="cancelled"))
+        for wait in tx.select(Wait, "job", {"job": step.job, "open": True}):
+            if wait.step == step.key:
+                work.closed(wait, outcome="cancelled", decided_by="system:first", decided_at=tx.now)
+                work.log(WaitDecided(job=wait.job, wait=wait.id, outcome="cancelled", by="system:first"))
+        for waiting in tx.select(EventWait, "job", {"job": step.job}):
+            if waiting.step == step.key:
+                work.no_longer_awaits(waiting)
+
+
+def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error that ended a group; a cancellation only when there is nothing else."""
+    for error in errors.exceptions:
+        found = first_error(error) if isinstance(error, BaseExceptionGroup) else error
+        if isinstance(found, Exception):
+            return found
+    return errors.exceptions[0]

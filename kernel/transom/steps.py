@@ -1,0 +1,221 @@
+"""What the steps of a Context do that are no calls of models or functions.
+
+Each takes the step's key, which the Context counted, and gives what is recorded under it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn, cast
+
+import msgspec
+
+from transom_hookspecs import (
+    Board,
+    CallEnded,
+    EventWait,
+    Job,
+    Json,
+    JsonObject,
+    NewNote,
+    Origin,
+    Rule,
+    StartJob,
+    Step,
+    TransomError,
+    Wait,
+    WaitKind,
+)
+
+from . import schemas, waits
+from .journal import outcome
+from .start import Parent, start
+from .tree import TreeWork
+
+if TYPE_CHECKING:
+    from .run import JobRun
+
+
+async def delegate(
+    run: "JobRun", key: str, agent: str, input: Json, timeout: float | None = None, tags: Sequence[str] = (), call: str = ""
+) -> Json:
+    """`delegate` under a key that was taken already; `call` is the model's call that asked for it."""
+    arguments: JsonObject = {"input": input, "timeout": timeout, "tags": list(tags)}
+    step = run.journal.recorded(key, "delegate", agent, arguments)
+    if step is None or step.state == "begun":
+        step = Step(
+            job=run.job.id,
+            key=key,
+            kind="delegate",
+            name=agent,
+            state="waiting",
+            arguments=arguments,
+            call=call,
+            begun_at=run.core.clock.now(),
+        )
+        await run.journal.write()
+        request = StartJob(agent=agent, input=input, timeout=timeout, tags=tuple(tags))
+        origin = Origin(tenant=run.tenant, caller=run.job.caller, door="delegate")
+        try:
+            started = await start(run.core, request, origin, Parent(job=run.job, epoch=run.epoch, step=step))
+        except TransomError as error:
+            run.journal.record(msgspec.structs.replace(step, state="done", error=error.info()))
+            raise
+        run.journal.steps[key] = msgspec.structs.replace(step, child=started.job.id)
+    return outcome(await run.park(key))
+
+
+async def ask(
+    run: "JobRun",
+    key: str,
+    message: str,
+    *,
+    choices: Sequence[str] = (),
+    schema: JsonObject | None = None,
+    kind: WaitKind = "question",
+    rule: Rule | None = None,
+    details: Json = None,
+    timeout: float | None = None,
+    call: str = "",
+) -> Json:
+    """`ask` under a key that was taken already."""
+    arguments: JsonObject = {"message": message, "choices": list(choices), "details": details}
+    known = run.journal.recorded(key, "ask", kind, arguments)
+    if known is None or known.state == "begun":
+        if schema is not None:
+            schemas.check_schema(schema, "ask: schema")
+        step = Step(
+            job=run.job.id,
+            key=key,
+            kind="ask",
+            name=kind,
+            state="waiting",
+            arguments=arguments,
+            call=call,
+            begun_at=run.core.clock.now(),
+        )
+        wait = waits.make_wait(
+            run.core,
+            run.job,
+            step,
+            kind=kind,
+            message=run.filters.text("model", message),
+            rule=rule or Rule(),
+            arguments=details,
+            shown=run.filters.value("model", details),
+            schema=schema,
+            choices=choices,
+            seconds=timeout,
+        )
+        await open_wait(run, step, wait)
+    return outcome(await run.park(key))
+
+
+async def open_wait(run: "JobRun", step: Step, wait: Wait) -> None:
+    """Write a step that waits for a person, and its wait."""
+    run.journal.record(msgspec.structs.replace(step, state="waiting", until=wait.expires_at))
+    await run.journal.write(lambda work: work.opened(wait, waits.opened(wait)))
+
+
+async def missing(run: "JobRun") -> NoReturn:
+    """The job's agent is not installed here: wait until a person says that it is again, then start over."""
+    step = run.journal.steps.get("0")
+    if step is None or step.state != "waiting":
+        attempt = step.attempt + 1 if step else 1
+        step = Step(job=run.job.id, key="0", kind="ask", name="restart", state="waiting", attempt=attempt)
+        definition = run.job.definition
+        what = definition if definition.startswith("version:") else f"definition {definition[:12]}"
+        message = f"agent {run.job.agent!r} ({what}) is not installed here; install it, then answer `again`"
+        wait = waits.make_wait(run.core, run.job, step, kind="restart", message=message, rule=Rule())
+        await open_wait(run, step, wait)
+    await run.park("0")
+    await run.come_back()
+
+
+async def note(run: "JobRun", key: str, note: NewNote, call: str = "") -> int:
+    """`note` under a key that was taken already."""
+    step = run.journal.recorded(key, "note", note.kind)
+    if step is None or step.state == "begun":
+        board = run.core.service(Board)
+        if board is None:
+            raise TransomError("failed_precondition", "there is no board here; enable a plugin that offers one")
+        kept = msgspec.structs.replace(
+            note, text=run.filters.text("note", note.text), tags=tuple(run.filters.text("note", t) for t in note.tags)
+        )
+
+        def pin(work: TreeWork) -> Step:
+            job = work.tx.get(Job, run.job.id)
+            assert job is not None
+            event = board.pin(work.tx, job, kept, call)
+            if call:
+                work.log(CallEnded(job=job.id, call=call, content={"note": event.id}))
+            work.log(event)
+            done = Step(job=job.id, key=key, kind="note", name=note.kind, state="done", result=event.id, call=call)
+            work.tx.put(done)
+            return done
+
+        step = await _write_or_record(run, key, "note", note.kind, pin)
+    return cast(int, outcome(step))
+
+
+async def _write_or_record(run: "JobRun", key: str, kind: str, name: str, write: Callable[[TreeWork], Step]) -> Step:
+    """Write a step's transaction; a refusal is the step's recorded error and leaves the journal usable."""
+    await run.journal.write()
+    try:
+        step = await run.core.store.transact(run.tenant, lambda tx: _fenced(run, TreeWork(tx, run.job.tree), write))
+    except TransomError as error:
+        if error.code in ("aborted", "unavailable"):
+            raise
+        failed = Step(job=run.job.id, key=key, kind=kind, name=name, state="done", error=error.info())
+        run.journal.record(failed)
+        return failed
+    run.journal.steps[key] = step
+    return step
+
+
+def _fenced(run: "JobRun", work: TreeWork, write: Callable[[TreeWork], Step]) -> Step:
+    run.core.fence(work.tx, run.job.id, run.epoch)
+    step = write(work)
+    work.finish()
+    return step
+
+
+async def wait_for_event(
+    run: "JobRun", key: str, source: str, match: JsonObject, timeout: float | None = None, call: str = ""
+) -> Json:
+    """`wait_for_event` under a key that was taken already."""
+    arguments: JsonObject = {"match": match, "timeout": timeout}
+    known = run.journal.recorded(key, "event", source, arguments)
+    if known is None or known.state == "begun":
+        now = run.core.clock.now()
+        step = Step(
+            job=run.job.id,
+            key=key,
+            kind="event",
+            name=source,
+            state="waiting",
+            arguments=arguments,
+            until=now + int(timeout * 1000) if timeout is not None else 0,
+            call=call,
+            begun_at=now,
+        )
+        waiting = EventWait(source=source, job=run.job.id, step=key, match=match, since=now)
+        run.journal.record(step)
+        await run.journal.write(lambda work: work.awaits(waiting))
+    return outcome(await run.park(key))
+
+
+def done(run: "JobRun", key: str, kind: str, name: str, result: Json, arguments: Json = None) -> Step:
+    """Record a step that was done at once."""
+    now = run.core.clock.now()
+    step = Step(
+        job=run.job.id,
+        key=key,
+        kind=kind,
+        name=name,
+        state="done",
+        result=result,
+        arguments=arguments,
+        begun_at=now,
+        ended_at=now,
+    )
+    run.journal.record(step)
+    return step
