@@ -51,7 +51,7 @@ def cli(ctx: click.Context) -> None:
 def main() -> None:
     """Run the command line; an error is two lines on stderr, never a traceback."""
     try:
-        cli()
+        cli(prog_name="transom")
     except TransomError as error:
         click.echo(f"Error: {error.message}", err=True)
         sys.exit(2)

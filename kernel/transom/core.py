@@ -339,6 +339,14 @@ class Core:
             self.claims[tenant, job.id] = claims.Claim(job=job, epoch=1, input=value)
         self.engine.launch(tenant, job.id)
 
+    async def adopt(self, tenant: str, job: Job) -> None:
+        """Somebody here wants a job to go on that was started elsewhere: what no worker holds of its tree may be advanced."""
+        if job.ended:
+            return
+        for member in await self.store.select(tenant, Job, "tree", {"tree": job.tree}, limit=10_000):
+            if not member.ended:
+                self.engine.launch(tenant, member.id)
+
     def rested(self, tenant: str, job: str, at: int) -> None:
         """A job gave its worker back and is due at a time."""
         self.engine.wake(tenant, job, at)

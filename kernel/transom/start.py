@@ -135,6 +135,7 @@ async def retried(core: "Core", job: Job, digest: str, origin: Origin) -> Starte
     """The job of a start that was made before, or the refusal of another start under its ID."""
     same = job.digest == digest and job.caller.principal == origin.caller.principal and job.id_from != "edge"
     if same and not job.parent:
+        await core.adopt(origin.tenant, job)
         return Started(job=job, retried=True)
     details: JsonObject = {"type": "oz0.runtime.v1.IdConflict", "reason": "oz0_id_conflict", "job": job.id}
     access = Access(caller=origin.caller, tenant=origin.tenant, permission="jobs.read", object=job.id, job=job)

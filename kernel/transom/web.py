@@ -3,8 +3,8 @@
 import logging
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 from typing import Any
 
@@ -111,6 +111,8 @@ def serve(config: Config, ready: Callable[[str, Kernel], None] | None = None) ->
         timeout_graceful_shutdown=5,
     )
 
+    ended_by: list[int] = []
+
     class Server(uvicorn.Server):
         """Tells when it listens, and ends streams as soon as it is told to stop."""
 
@@ -121,13 +123,23 @@ def serve(config: Config, ready: Callable[[str, Kernel], None] | None = None) ->
                 host = f"[{config.host}]" if ":" in config.host else config.host
                 ready(f"http://{host}:{port}", core)
 
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            """End on SIGINT and SIGTERM, and remember which; uvicorn's own would raise it once more at the end."""
+            before = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGINT, signal.SIGTERM)}
+            try:
+                yield
+            finally:
+                for each, handler in before.items():
+                    signal.signal(each, handler)
+
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            ended_by.append(sig)
             core.close_streams()
             super().handle_exit(sig, frame)
 
     server = Server(settings)
-    try:
-        server.run()
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
-    return 0 if server.started else 3
+    server.run()
+    if not server.started:
+        return 3
+    return 128 + signal.SIGINT if signal.SIGINT in ended_by else 0

@@ -1,10 +1,11 @@
 """What the store contract stores: records with fields and orders of every kind, and helpers to write them."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from itertools import count, pairwise
 from typing import Literal
 
 import msgspec
+import pytest
 from hypothesis import strategies as st
 
 from transom_hookspecs import KERNEL_RECORDS, AuditRow, Event, Index, Json, Record, Store, Text, Tx
@@ -120,3 +121,25 @@ def verify_chain(rows: Sequence[AuditRow]) -> None:
 def rank(value: object) -> tuple[object, ...]:
     """A value's place in an order: None before everything else."""
     return (0,) if value is None else (1, value)
+
+
+class OpenedStore:
+    """The fixtures that the parts of the contract share; a subclass gives `store`."""
+
+    pytestmark = pytest.mark.anyio
+
+    @pytest.fixture
+    def anyio_backend(self) -> str:
+        """The event loop that stores run on."""
+        return "asyncio"
+
+    @pytest.fixture
+    def store(self) -> Store:
+        """A fresh store, not yet opened: subclasses give their own."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    async def opened(self, store: Store) -> AsyncIterator[Store]:
+        """The store, opened for `RECORDS`."""
+        async with store.open(RECORDS):
+            yield store

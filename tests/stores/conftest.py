@@ -4,7 +4,7 @@ import pytest
 
 from transom_sqlite import SqliteStore
 
-pytest.register_assert_rewrite("transom_testing.store_contract", "transom_testing.store_kit")
+pytest.register_assert_rewrite(*(f"transom_testing.store_{part}" for part in ("contract", "kit", "records")))
 
 
 @pytest.fixture
