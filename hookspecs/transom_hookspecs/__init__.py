@@ -124,6 +124,7 @@ from .policy import Access, Admission, PolicyHooks, Reservation, Ruling, ToolUse
 from .records import (
     ENDED,
     KERNEL_RECORDS,
+    AuditCursor,
     AuditEntry,
     Conversation,
     Cost,
@@ -185,6 +186,7 @@ __all__ = [
     "AgentView",
     "Annotations",
     "AnyEvent",
+    "AuditCursor",
     "AuditEntry",
     "AuditRow",
     "Board",

@@ -373,6 +373,14 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     details: JsonObject = {}
 
 
+class AuditCursor(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a receiver was told of a tenant's audit trail. Kept under SYSTEM."""
+
+    plugin: str
+    tenant: str
+    number: int
+
+
 KERNEL_RECORDS: tuple[Record, ...] = (
     Record(
         type=Job,
@@ -419,4 +427,5 @@ KERNEL_RECORDS: tuple[Record, ...] = (
     ),
     Record(type=Definition, key=("digest",)),
     Record(type=Reply, key=("principal", "key")),
+    Record(type=AuditCursor, key=("plugin", "tenant")),
 )

@@ -61,7 +61,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         input, arguments, result: of a job's input, a call's arguments and a step's result.
         text_flush: text that waits to be recorded is, after this long; 0 records each delta by itself.
         text_flush_bytes: or when there is this much of it.
-        recheck: a decision later than this after the wait opened asks for the decider's rights anew.
         attempts: of a model call that was cut.
     """
 
@@ -77,7 +76,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     result: int = 1024 * 1024
     text_flush: float = 0.02
     text_flush_bytes: int = 1024
-    recheck: float = 900.0
     attempts: int = 3
 
 

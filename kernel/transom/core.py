@@ -44,7 +44,7 @@ from transom_hookspecs import (
     Worker,
 )
 
-from . import claims, jobs, operations, run, schemas
+from . import auditing, claims, jobs, operations, run, schemas
 from .catalog import Catalog
 from .config import Config
 from .dispatch import Hooks, blamed
@@ -179,6 +179,8 @@ class Core:
                 self._hub = Hub(self._store, self._on_job, self._on_anything)
                 self.spawn(self._run_hub, name="changes")
             await self._open_plugins(stack)
+            if self._store is not None and self.hooks.has("on_audit"):
+                self.spawn(auditing.tell, self, name="audit receivers")
             if self._store is not None and self._engine is not None:
                 stack.push_async_callback(self._give_back)
                 await stack.enter_async_context(self._engine.run(self, own_only=own_only))

@@ -198,7 +198,8 @@ async def watch_job(call: OperationCall, request: WatchJob) -> WatchGrant:
     await call.require("content.read", job.id, job)
     if request.token and request.token != job.token:
         raise TransomError("invalid_argument", "the cursor's token is not of this job; begin without one")
-    if request.since_seq < 0 or request.since_seq > await call.core.store.last(call.origin.tenant, job.tree):
+    since = request.since_seq
+    if since < 0 or (since and since > await call.core.store.last(call.origin.tenant, job.tree)):
         raise TransomError("invalid_argument", f"since_seq: {request.since_seq} is not in this job's log; begin without one")
     return WatchGrant(job=brief(job), since_seq=request.since_seq)
 

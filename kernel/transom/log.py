@@ -12,6 +12,8 @@ from transom_hookspecs import Change, Entry, Store
 
 TAIL = 1_000
 SLICE = 200
+YOUNG = 64
+"""Trees that just began whose events are kept although nobody follows them yet."""
 
 
 class Signal:
@@ -44,18 +46,19 @@ class Signal:
 
 
 class Tail:
-    """The last events of a tree that somebody follows.
+    """The last events of a tree that somebody follows, or that just began.
 
-    `foreign` counts the commits that others made, whose entries only the store has.
+    `foreign` counts the commits that others made, whose entries only the store has; it begins at 1 for a tree whose
+    beginning the tail has not seen.
     """
 
     __slots__ = ("entries", "followers", "foreign", "signal")
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole: bool = False) -> None:
         self.entries: deque[Entry] = deque(maxlen=TAIL)
         self.signal = Signal()
         self.followers = 0
-        self.foreign = 0
+        self.foreign = 0 if whole else 1
 
     def extend(self, entries: Sequence[Entry]) -> None:
         """Take what was committed here; what another process committed comes with no entries."""
@@ -84,6 +87,7 @@ class Hub:
         self._store = store
         self._on_job, self._on_wake = on_job, on_wake
         self._tails: dict[str, Tail] = {}
+        self._young: deque[str] = deque()
         self._topics: dict[str, Signal] = {}
         self._closed = False
 
@@ -98,6 +102,8 @@ class Hub:
         if kind == "tree":
             if tail := self._tails.get(rest):
                 tail.extend(change.entries)
+            elif change.entries and change.entries[0].seq == 1:
+                self._begin(rest, change.entries)
         elif kind == "job":
             tenant, _, job = rest.partition("/")
             self._on_job(tenant, job)
@@ -105,6 +111,18 @@ class Hub:
             self.everything()
         elif signal := self._topics.get(change.topic):
             signal.set()
+
+    def _begin(self, key: str, entries: Sequence[Entry]) -> None:
+        """Keep the beginning of a tree that starts here for those who follow it in a moment."""
+        self._tails[key] = tail = Tail(whole=True)
+        tail.extend(entries)
+        self._young.append(key)
+        if len(self._young) > YOUNG:
+            self._forget(self._young.popleft())
+
+    def _forget(self, key: str) -> None:
+        if (tail := self._tails.get(key)) is not None and not tail.followers:
+            del self._tails[key]
 
     def everything(self) -> None:
         """Anything may have changed: all followers look again."""
@@ -123,7 +141,7 @@ class Hub:
     async def follow(self, tenant: str, tree: str, after: int) -> AsyncIterator[Sequence[Entry]]:
         """A tree's log after a seq, in batches, as it grows."""
         with self._tail(f"{tenant}/{tree}") as tail:
-            looked = -1
+            looked = 0
             while not self._closed:
                 seen, foreign = tail.signal.count, tail.foreign
                 batch = tail.after(after)
@@ -145,8 +163,7 @@ class Hub:
             yield tail
         finally:
             tail.followers -= 1
-            if not tail.followers:
-                self._tails.pop(key, None)
+            self._forget(key)
 
     @contextmanager
     def topic(self, topic: str) -> Iterator[Callable[[], Awaitable[None]]]:

@@ -22,6 +22,7 @@ from transom_hookspecs import (
 )
 
 from . import schemas
+from .auditing import audit
 
 if TYPE_CHECKING:
     from .core import Core
@@ -76,7 +77,7 @@ class OperationCall:
                 raise Raced
             result = fn(tx)
             if self.operation.audit:
-                tx.audit(self.entry(object, details=details))
+                audit(self.core, tx, self.entry(object, details=details))
             if self._digest and isinstance(result, self.operation.response):
                 tx.put(
                     Reply(
@@ -95,7 +96,7 @@ class OperationCall:
     async def audit(self, *, object: str = "", outcome: str = "ok", details: JsonObject | None = None) -> None:
         """Audit a call that wrote nothing."""
         entry = self.entry(object, outcome, details)
-        await self.core.store.transact(self.origin.tenant, lambda tx: tx.audit(entry))
+        await self.core.store.transact(self.origin.tenant, lambda tx: audit(self.core, tx, entry))
 
 
 async def authorize(core: "Core", access: Access) -> Verdict:

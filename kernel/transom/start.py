@@ -33,6 +33,7 @@ from transom_hookspecs import (
 )
 
 from . import ids, schemas
+from .auditing import audit
 from .catalog import Offer
 from .operations import authorize, refusal
 from .tree import TreeWork
@@ -355,7 +356,9 @@ class Plan:
 
     def _audit(self, tx: Tx, job: Job) -> None:
         caller = job.caller
-        tx.audit(
+        audit(
+            self._core,
+            tx,
             AuditEntry(
                 action="run.start",
                 caller=f"{caller.kind}:{caller.id}",
@@ -363,7 +366,7 @@ class Plan:
                 door=self._origin.door,
                 object=job.id,
                 details={"agent": job.agent, "taint": list(job.taint), "parent": job.parent},
-            )
+            ),
         )
 
 

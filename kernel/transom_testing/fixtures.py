@@ -37,7 +37,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def kernel(tmp_path: Path) -> KernelFactory:
-    """A factory of running kernels: `async with kernel(plugins=[MyPlugin], config={…}) as k`.
+    """Make running kernels, by `async with kernel(plugins=[MyPlugin], config={…}) as k`.
 
     Parameters of the factory:
         plugins: plugin classes, and names of installed plugins; no other is loaded.
@@ -96,19 +96,20 @@ def resolve(plugins: Sequence[type | str]) -> list[type]:
     entries = {found.name: found.entry for found in installed()}
     classes = []
     for plugin in plugins:
-        if isinstance(plugin, str):
-            entry = entries.get(plugin)
-            if entry is None:
-                raise LookupError(f"there is no plugin {plugin!r}; installed are {', '.join(sorted(entries))}")
-            cls = entry.load()
-            plugin = type(cls.__name__, (cls,), {"name": plugin, "__module__": cls.__module__})
-        classes.append(plugin)
+        if not isinstance(plugin, str):
+            classes.append(plugin)
+            continue
+        entry = entries.get(plugin)
+        if entry is None:
+            raise LookupError(f"there is no plugin {plugin!r}; installed are {', '.join(sorted(entries))}")
+        cls = entry.load()
+        classes.append(type(cls.__name__, (cls,), {"name": plugin, "__module__": cls.__module__}))
     return classes
 
 
 @pytest.fixture
 def door_client() -> ClientFactory:
-    """A factory of in-process clients that do stream: `async with door_client(k, token="…") as client`."""
+    """Make in-process clients that do stream, by `async with door_client(k, token="…") as client`."""
     return _client
 
 
@@ -169,5 +170,5 @@ async def log_of(core: Core, job: str, *, tenant: str = "default", until: str = 
 
 @pytest.fixture
 def events() -> Callable[..., Any]:
-    """`await events(k, job_id)`: the log of a job tree up to its end (or `until` another event)."""
+    """Read the log of a job tree up to its end (or `until` another event), by `await events(k, job_id)`."""
     return log_of

@@ -3,11 +3,11 @@
 Scalar fields are columns as they are; every other field is JSON text, and NULL where it is None.
 """
 
-import types
 from collections.abc import Callable
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any
 
 import msgspec
+from msgspec import inspect
 from msgspec.structs import FieldInfo
 
 from transom_hookspecs import SYSTEM, Scalar
@@ -15,6 +15,13 @@ from transom_hookspecs import SYSTEM, Scalar
 Convert = Callable[[Any], Any]
 
 AFFINITY: dict[type, str] = {str: "TEXT", int: "INTEGER", float: "REAL", bool: "INTEGER"}
+_SCALARS: dict[type, type] = {
+    inspect.StrType: str,
+    inspect.IntType: int,
+    inspect.FloatType: float,
+    inspect.BoolType: bool,
+    inspect.NoneType: type(None),
+}
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +30,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     Parameters:
         column: the quoted name of its column.
         affinity: the column's SQL type.
+        scalar: whether it can be part of a key or an index.
         nullable: whether it may hold NULL.
         default: its default as an SQL literal, or empty when it has none.
         write, read: conversions to and from the column's value; None where the value is the same.
@@ -31,6 +39,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     column: str
     affinity: str
+    scalar: bool
     nullable: bool
     default: str
     write: Convert | None
@@ -39,13 +48,17 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
 def field_of(info: FieldInfo) -> Field:
     """The column of one field of a Struct."""
-    kind, nullable = _scalar(info.type)
-    write, read = _conversions(info.type, kind)
+    kinds = _kinds(inspect.type_info(info.type))
+    nullable = type(None) in kinds or object in kinds
+    kinds.discard(type(None))
+    only = kinds.pop() if len(kinds) == 1 else object
+    write, read = _conversions(info.type, only, nullable)
     return Field(
         name=info.name,
         column=column_of(info.name),
-        affinity=AFFINITY[kind] if kind else "TEXT",
-        nullable=nullable or kind is None,
+        affinity=AFFINITY.get(only, "TEXT"),
+        scalar=only in AFFINITY,
+        nullable=nullable,
         default=_default(info, write),
         write=write,
         read=read,
@@ -71,24 +84,19 @@ def literal(value: Scalar) -> str:
     return repr(int(value) if isinstance(value, bool) else value)
 
 
-def _scalar(kind: Any) -> tuple[type | None, bool]:
-    """The scalar type that a field's values have (None: JSON) and whether they may be None."""
-    options = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
-    scalars = {scalar for option in options for scalar in _scalars_of(option)}
-    nullable = type(None) in scalars
-    scalars.discard(type(None))
-    only = scalars.pop() if len(scalars) == 1 else None
-    return (only if only in AFFINITY else None), nullable
+def _kinds(kind: inspect.Type) -> set[type]:
+    """The scalar types that a field's values have; `object` for whatever is no scalar."""
+    if isinstance(kind, inspect.UnionType):
+        return {scalar for option in kind.types for scalar in _kinds(option)}
+    if isinstance(kind, inspect.LiteralType):
+        return {type(value) for value in kind.values}
+    return {_SCALARS.get(type(kind), object)}
 
 
-def _scalars_of(option: Any) -> tuple[Any, ...]:
-    return tuple(type(value) for value in get_args(option)) if get_origin(option) is Literal else (option,)
-
-
-def _conversions(type: Any, kind: type | None) -> tuple[Convert | None, Convert | None]:
+def _conversions(type: Any, kind: type, nullable: bool) -> tuple[Convert | None, Convert | None]:
     if kind is bool:
-        return None, _read_bool
-    if kind is not None:
+        return None, _read_bool if nullable else bool
+    if kind in AFFINITY:
         return None, None
     encode, decode = msgspec.json.Encoder().encode, msgspec.json.Decoder(type).decode
 
@@ -98,7 +106,7 @@ def _conversions(type: Any, kind: type | None) -> tuple[Convert | None, Convert 
     def read(value: str | None) -> Any:
         return None if value is None else decode(value)
 
-    return write, read
+    return write, read if nullable else decode
 
 
 def _read_bool(value: int | None) -> bool | None:

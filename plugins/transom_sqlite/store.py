@@ -84,7 +84,6 @@ class SqliteStore:
             self._opened = None
             with CancelScope(shield=True):
                 await to_thread.run_sync(opened.close)
-                await asyncio.sleep(0)  # what the last group came to is delivered
             if self._feed:
                 self._feed.close()
 

@@ -71,8 +71,9 @@ class Table(Generic[R]):
     def _statements(self, name: str) -> None:
         columns = ", ".join(field.column for field in self.fields.values())
         marks = ", ".join("?" * (len(self.fields) + 1))
-        key = ", ".join(self.fields[part].column for part in self.record.key)
-        self.where_key = "tenant = ?" + "".join(f" AND {self.fields[part].column} = ?" for part in self.record.key)
+        parts = [self.ordered_by(part).column for part in self.record.key]
+        key = ", ".join(parts)
+        self.where_key = "tenant = ?" + "".join(f" AND {part} = ?" for part in parts)
         self.quoted = f'"{name}"'
         self.columns = columns
         into = f"INTO {self.quoted} (tenant, {columns}) VALUES ({marks})"
@@ -80,6 +81,20 @@ class Table(Generic[R]):
         self.put = f"INSERT OR REPLACE {into}"
         self.insert = f"INSERT {into} ON CONFLICT (tenant, {key}) DO NOTHING"
         self.delete = f"DELETE FROM {self.quoted} WHERE {self.where_key}"
+
+    def ordered_by(self, name: str) -> Field:
+        """A field of the key or an index.
+
+        Raises:
+            TransomError: invalid_argument when there is none of that name, or it is no scalar.
+        """
+        field = self.fields.get(name)
+        if field is None or not field.scalar:
+            raise TransomError(
+                "invalid_argument",
+                f"record {self.type.__name__!r}: {name!r} in a key or index must be a field of one scalar type",
+            )
+        return field
 
     def dump(self, tenant: str, record: R) -> list[Any]:
         """The row of a record."""
@@ -181,8 +196,8 @@ class _Part:
     def __init__(self, table: Table[Any], field: str) -> None:
         self.name = field.removeprefix("-")
         self.descending = field.startswith("-")
-        self.column = table.fields[self.name].column
-        self.nullable = table.fields[self.name].nullable
+        declared = table.ordered_by(self.name)
+        self.column, self.nullable = declared.column, declared.nullable
         self.ordered = f"{self.column} DESC" if self.descending else self.column
         self.equal = f"{self.column} IS ?" if self.nullable else f"{self.column} = ?"
 

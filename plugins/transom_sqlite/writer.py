@@ -29,8 +29,7 @@ GROUP = 1000
 """Transactions of one group at most."""
 
 IDLE = 1.0
-LARGE = 64 * 1024 * 1024
-"""The WAL is truncated after so many seconds without work, or beyond so many bytes."""
+"""The WAL is truncated after so many seconds without work; under load SQLite keeps to the journal_size_limit."""
 
 log = logging.getLogger(__name__)
 
@@ -190,7 +189,7 @@ class Writer:
         return RuntimeError("the transaction raised StopIteration") if isinstance(error, StopIteration) else error
 
     def _keep_house(self) -> None:
-        """Tell of what others committed, and shorten the WAL when there is time or need."""
+        """Tell of what others committed, and shorten the WAL when there is time."""
         try:
             if changes := self._others.news():
                 self._deliver([], changes)
@@ -203,14 +202,8 @@ class Writer:
 
     def _truncate(self) -> None:
         now = time.monotonic()
-        if self._truncated or now - self._tried < IDLE:
-            return
-        if now - self._worked < IDLE and self._wal_size() < LARGE:
+        if self._truncated or now - self._worked < IDLE or now - self._tried < IDLE:
             return
         self._tried = now
         (busy, _, _) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         self._truncated = not busy
-
-    def _wal_size(self) -> int:
-        wal = self._database.with_name(self._database.name + "-wal")
-        return wal.stat().st_size if wal.exists() else 0

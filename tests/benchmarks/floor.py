@@ -1,4 +1,7 @@
-"""The floor: a bare Litestar application that writes the bytes that the product wrote. `python floor.py FOLDER` serves them."""
+"""The floor: a bare Litestar application that writes the bytes that the product wrote, event by event.
+
+`python floor.py FOLDER` serves them.
+"""
 
 import sys
 from pathlib import Path
@@ -11,7 +14,7 @@ from litestar.types import ASGIApp
 
 FOLDER = Path(sys.argv[1])
 STARTED = (FOLDER / "started.json").read_bytes()
-EVENTS = (FOLDER / "events.sse").read_bytes()
+EVENTS = [event + b"\n\n" for event in (FOLDER / "events.sse").read_bytes().split(b"\n\n") if event]
 HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
 
 
@@ -23,7 +26,8 @@ async def start(name: str, request: Request[Any, Any, Any]) -> Response[bytes]:
 
 async def stream(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-    await send({"type": "http.response.body", "body": EVENTS, "more_body": True})
+    for event in EVENTS:
+        await send({"type": "http.response.body", "body": event, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

@@ -145,6 +145,7 @@ BODIES = {
     "a whole surrogate pair": (b'"\\ud83d\\ude00"', JSON, "😀"),
     "depth 100": (b"[" * 100 + b"]" * 100, JSON, "deep"),
     "brackets in strings": (b'["' + b"[" * 500 + b'\\"' + b"{" * 500 + b'\\\\"]', JSON, ["[" * 500 + '"' + "{" * 500 + "\\"]),
+    "brackets in a string after a quote": (b'["\\"' + b"[" * 200 + b"]" * 200 + b'"]', JSON, ['"' + "[" * 200 + "]" * 200]),
     "wide and flat": (b"[" + b"[]," * 500 + b"{}]", JSON, [[]] * 500 + [{}]),
     "a text": ("grüß dich".encode(), {"content-type": "text/plain"}, "grüß dich"),
     "a text that looks like JSON": (b"[1]", {"content-type": "text/plain; charset=utf-8"}, "[1]"),

@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from transom_hookspecs import Caller, JobEnded, JobStarted, Text, TransomError, WatchJob
+from transom_rest.encode import JobEncoder
+from transom_rest.streams import Stream
 from transom_testing.streaming import sse
 
 pytestmark = pytest.mark.anyio
@@ -282,6 +284,22 @@ async def test_at_shutdown_streams_end_at_once_and_cleanly(kernel, door):
         assert len(client.streams) == 0
     assert [ids for ids, _ in ends] == [["1-t0k"]] * 20
     assert max(at for _, at in ends) - begun < 0.5
+
+
+async def test_a_stream_that_comes_into_the_shutdown_still_has_a_head_and_an_end(kernel, door, job_view):
+    sent = []
+
+    async def send(message):
+        await anyio.sleep(0)
+        sent.append(message["type"])
+
+    async with door(kernel) as client:
+        await client.shutdown()
+        with anyio.fail_after(2):
+            await Stream(client.streams, lambda: kernel.watch("default", "j1"), JobEncoder(job_view()))(
+                {}, anyio.sleep_forever, send
+            )
+    assert sent == ["http.response.start", "http.response.body"]
 
 
 async def test_a_stuck_reader_holds_a_shutdown_for_a_second_at_most(kernel, door):

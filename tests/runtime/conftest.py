@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -25,22 +25,19 @@ def anyio_backend() -> str:
 class House:
     """What a test does at the door, as one of the people."""
 
-    def __init__(self, kernel: Any, tokens: dict[str, str], clients: Callable[[str], Any], stack: AsyncExitStack) -> None:
-        self.kernel, self.tokens = kernel, tokens
-        self._open, self._stack = clients, stack
-        self._clients: dict[str, httpx.AsyncClient] = {}
+    def __init__(self, kernel: Any, tokens: dict[str, str], client: httpx.AsyncClient) -> None:
+        self.kernel, self.tokens, self.client = kernel, tokens, client
 
-    async def at(self, who: str = "anna") -> httpx.AsyncClient:
-        """The client of one of the people."""
-        if who not in self._clients:
-            self._clients[who] = await self._stack.enter_async_context(self._open(self.tokens.get(who, "")))
-        return self._clients[who]
+    def headers(self, who: str, more: Any = None) -> list[tuple[str, Any]]:
+        """A request's headers, with the token of one of the people (nobody has none)."""
+        token = [("Authorization", f"Bearer {self.tokens[who]}")] if who in self.tokens else []
+        return [*token, *(more.items() if isinstance(more, dict) else more or [])]
 
-    async def get(self, path: str, who: str = "anna", **options: Any) -> httpx.Response:
-        return await (await self.at(who)).get(path, **options)
+    async def get(self, path: str, who: str = "anna", headers: Any = None, **options: Any) -> httpx.Response:
+        return await self.client.get(path, headers=self.headers(who, headers), **options)
 
-    async def post(self, path: str, who: str = "anna", **options: Any) -> httpx.Response:
-        return await (await self.at(who)).post(path, **options)
+    async def post(self, path: str, who: str = "anna", headers: Any = None, **options: Any) -> httpx.Response:
+        return await self.client.post(path, headers=self.headers(who, headers), **options)
 
     async def start(
         self, agent: str, input: Any = "hello", who: str = "anna", *, key: str | None = None, **query: str
@@ -85,10 +82,10 @@ class House:
 
     async def events(self, job: str, who: str = "anna", last: str = "", until: str = "") -> list[tuple[str, dict[str, Any]]]:
         """A job's stream, to its end or the first event of a type."""
-        headers = {"Last-Event-ID": last} if last else {}
+        headers = self.headers(who, {"Last-Event-ID": last} if last else {})
         found = []
         with anyio.fail_after(15):
-            async with (await self.at(who)).stream("GET", f"/v1/jobs/{job}/events", headers=headers) as answer:
+            async with self.client.stream("GET", f"/v1/jobs/{job}/events", headers=headers) as answer:
                 assert answer.status_code == 200, await answer.aread()
                 async for event in sse(answer):
                     found.append((event.id, json.loads(event.data)))
@@ -113,8 +110,7 @@ def house(kernel, door_client) -> Callable[..., Any]:
         mine = [agents_plugin(*agents, tools=tools)] if agents or tools else []
         everything = ["sqlite", "local_engine", "identity", "rest", "board", "agents", "scripted", "demo", *mine, *plugins]
         settings = {"dev": True, "tenants": ("default", "acme"), **(config or {})}
-        async with kernel(plugins=everything, config=settings, jobs=False, **options) as k, AsyncExitStack() as stack:
-            tokens = k.service(DevTokens).tokens()
-            yield House(k, tokens, lambda token: door_client(k, token=token), stack)
+        async with kernel(plugins=everything, config=settings, jobs=False, **options) as k, door_client(k) as client:
+            yield House(k, k.service(DevTokens).tokens(), client)
 
     return opened

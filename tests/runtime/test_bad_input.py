@@ -297,5 +297,5 @@ async def test_what_is_not_there_is_404_in_json(house, path, status) -> None:
 
 async def test_a_method_that_is_not_there_is_405_in_json(house) -> None:
     async with house(say) as home:
-        answer = await (await home.at()).delete("/v1/jobs/x")
+        answer = await home.client.delete("/v1/jobs/x", headers=home.headers("anna"))
         assert (answer.status_code, answer.json()["code"]) == (405, "unimplemented")

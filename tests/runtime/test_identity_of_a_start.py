@@ -173,7 +173,6 @@ async def test_two_hundred_equal_starts_at_once_make_one_job(house, by) -> None:
         async def one() -> None:
             answers.append(await home.start("once", "hi", **({"id": "one"} if by == "id" else {"key": "k"})))
 
-        await home.at("anna")
         async with anyio.create_task_group() as tasks:
             for _ in range(200):
                 tasks.start_soon(one)
@@ -194,7 +193,6 @@ async def test_different_starts_racing_for_one_id_make_one_job(house) -> None:
         async def one(n: int) -> None:
             answers.append((n, await home.start("shout", f"hi {n}", id="one")))
 
-        await home.at("anna")
         async with anyio.create_task_group() as tasks:
             for n in range(50):
                 tasks.start_soon(one, n)

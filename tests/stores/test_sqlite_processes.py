@@ -13,7 +13,7 @@ import anyio
 import pytest
 from anyio.streams.text import TextReceiveStream
 
-from transom_hookspecs import Text, Tree
+from transom_hookspecs import StoreUnavailable, Text, Tree
 from transom_sqlite import changes as sqlite_changes
 from transom_testing.store_contract import RECORDS
 from transom_testing.store_kit import Thing, append, put, text
@@ -240,3 +240,16 @@ async def test_what_a_worker_told_others_itself_is_no_reason_to_start_over(make,
             await first.transact("a", lambda tx: [tx.touch(f"topic/{n}") for n in range(3000)] and None)
             await second.transact("a", lambda tx: tx.touch("other"))
             assert "*" not in await topics_until(heard, "other")
+
+
+async def test_a_group_that_could_not_be_kept_hides_no_change_of_others(make):
+    first, second = make(), make()
+    async with first.open(RECORDS):
+        heard = first.changes()
+        async with second.open(RECORDS):
+            await topics_until(heard, "worker")
+            await first.transact("a", lambda tx: tx._execute("PRAGMA max_page_count = 200").fetchone())
+            with pytest.raises(StoreUnavailable):
+                await first.transact("a", lambda tx: [tx.touch("x" * 2000 + str(n)) for n in range(1000)] and None)
+            await second.transact("a", lambda tx: tx.touch("other"))
+            assert await topics_until(heard, "other") == ["other"]
