@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from transom_hookspecs import Clock, Entry
 
     from .doubles import FakeModel, ManualClock
+    from .streaming import App
 
     KernelFactory = Callable[..., AbstractAsyncContextManager[Core]]
     ClientFactory = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
@@ -37,7 +38,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def kernel(tmp_path: Path) -> KernelFactory:
-    """Make running kernels, by `async with kernel(plugins=[MyPlugin], config={…}) as k`.
+    """Running kernels: use it as `async with kernel(plugins=[MyPlugin], config={…}) as k`.
 
     Parameters of the factory:
         plugins: plugin classes, and names of installed plugins; no other is loaded.
@@ -65,10 +66,10 @@ async def _open(
 ) -> AsyncIterator[Core]:
     from transom import Transom
 
-    options = {"clock": clock, "agents": agents, "own_only": own_only}
     classes = [*([_memory_store(), "local_engine"] if jobs else []), *plugins]
     settings = settings_of(config or {}, data or str(folder / "data"))
-    async with Transom(settings, plugins=resolve(classes), entry_points=False, **options) as transom:
+    made = resolve(classes)
+    async with Transom(settings, plugins=made, entry_points=False, agents=agents, clock=clock, own_only=own_only) as transom:
         yield transom.kernel
 
 
@@ -109,7 +110,7 @@ def resolve(plugins: Sequence[type | str]) -> list[type]:
 
 @pytest.fixture
 def door_client() -> ClientFactory:
-    """Make in-process clients that do stream, by `async with door_client(k, token="…") as client`."""
+    """In-process clients that do stream: use it as `async with door_client(k, token="…") as client`."""
     return _client
 
 
@@ -119,7 +120,7 @@ async def _client(core: Core, *, token: str = "", **options: Any) -> AsyncIterat
 
     from .streaming import stream_client
 
-    async with stream_client(create_app(core), **options) as client:
+    async with stream_client(cast("App", create_app(core)), **options) as client:
         if token:
             client.headers["Authorization"] = f"Bearer {token}"
         yield client
@@ -170,5 +171,5 @@ async def log_of(core: Core, job: str, *, tenant: str = "default", until: str = 
 
 @pytest.fixture
 def events() -> Callable[..., Any]:
-    """Read the log of a job tree up to its end (or `until` another event), by `await events(k, job_id)`."""
+    """The log of a job tree up to its end, or `until` another event: use it as `await events(k, job_id)`."""
     return log_of

@@ -71,6 +71,7 @@ class Others:
         self._polled = 0.0
         self._version = -1
         self._position = 0
+        self._noted = 0
 
     def enter(self) -> None:
         """Tell the others of this process, inside the transaction that opens the store; their changes count from here."""
@@ -95,16 +96,21 @@ class Others:
         return self._read() if moved else []
 
     def note(self, topics: Sequence[str]) -> None:
-        """Write this process's topics for the others, inside the group's transaction."""
+        """Write this process's topics for the others, inside the group's transaction; `stand` follows its commit."""
+        self._noted = self._position
         if not self._present and self._version == self._data_version():
             return
         last = 0
         for topic in topics:
             last = self._insert(topic)
-            if last == self._position + 1:  # nothing of others stands between: it need not be read
-                self._position = last
+            if last == self._noted + 1:  # nothing of others stands between: it need not be read
+                self._noted = last
         if last // 1000 != (last - len(topics)) // 1000:
             self._connection.execute("DELETE FROM change WHERE id <= ?", (last - KEPT,))
+
+    def stand(self) -> None:
+        """What was noted is committed."""
+        self._position = self._noted
 
     def _moved(self) -> bool:
         """Whether others committed anything since the last call."""

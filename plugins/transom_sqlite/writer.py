@@ -135,14 +135,14 @@ class Writer:
             outcomes = [self._attempt(work, effects) for work in batch if not work.future.cancelled()]
             if effects.audits:
                 chain(self._connection, effects.audits)
-            if effects.topics:
-                self._others.note(list(effects.topics))
+            self._others.note(list(effects.topics))
             self._connection.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001 - whatever it is, the callers are told and the thread goes on
             undo(self._connection)
             if len(batch) > 1:
                 return self._one_by_one(batch)
             return [Outcome(batch[0].future, None, self._told(error))], []
+        self._others.stand()
         self._worked, self._truncated = time.monotonic(), False
         return outcomes, [Change(topic, tuple(entries)) for topic, entries in effects.topics.items()]
 
