@@ -66,7 +66,7 @@ async def _open(
 ) -> AsyncIterator[Core]:
     from transom import Transom
 
-    classes = [*([_memory_store(), "local_engine"] if jobs else []), *plugins]
+    classes: list[type | str] = [*([_memory_store(), "local_engine"] if jobs else []), *plugins]
     settings = settings_of(config or {}, data or str(folder / "data"))
     made = resolve(classes)
     async with Transom(settings, plugins=made, entry_points=False, agents=agents, clock=clock, own_only=own_only) as transom:
@@ -95,7 +95,7 @@ def resolve(plugins: Sequence[type | str]) -> list[type]:
     from transom.plugins import installed
 
     entries = {found.name: found.entry for found in installed()}
-    classes = []
+    classes: list[type] = []
     for plugin in plugins:
         if not isinstance(plugin, str):
             classes.append(plugin)
