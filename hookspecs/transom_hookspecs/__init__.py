@@ -149,7 +149,7 @@ from .records import (
     Worker,
 )
 from .services import Board, DevTokens, NewNote, Outputs, Service, ServiceHooks
-from .stores import AuditRow, Change, Cursor, Scalar, Store, StoreHooks, Tx, Where
+from .stores import AuditRow, Change, Cursor, Scalar, Store, StoreHooks, Tx, Where, audit_hash
 from .tools import Annotations, CallContext, Function, FunctionCall, Tool, ToolHooks, function, tool
 from .values import NAME, NEVER, SYSTEM, Json, JsonObject
 
@@ -340,6 +340,7 @@ __all__ = [
     "WatchJob",
     "Where",
     "Worker",
+    "audit_hash",
     "function",
     "hookimpl",
     "hookspec",

@@ -4,6 +4,7 @@ A transaction is a plain function: `await store.transact(tenant, fn)`. `fn(tx)` 
 but `tx`, may run twice, and raises to undo itself alone.
 """
 
+import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
@@ -24,7 +25,10 @@ Cursor = Sequence[Scalar]
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Something was committed: `tree/<tenant>/<id>`, `job/<tenant>/<id>`, `wake`, `catalog`, `policy`, `*` (anything).
+    """Something was committed.
+
+    Topics are `tree/<tenant>/<id>` (its log grew), `job/<tenant>/<id>` (it can go on, or has ended), `worker` (another
+    one came), what plugins touch (`policy`, `feed/…`), and `*` (anything may have changed: look again).
 
     `entries` are the log entries of a tree's change when this process made it; else they are to be read.
     """
@@ -58,7 +62,11 @@ class Tx(Protocol):
         """Insert the record; False, and nothing changed, when its key is taken."""
 
     def update(self, record: R, **changes: object) -> R:
-        """Write these fields of a record that was read in this transaction; returns it changed."""
+        """Write these fields of a record that was read in this transaction; returns it changed.
+
+        Raises:
+            TransomError: not_found when the record is gone, invalid_argument for a key or an unknown field.
+        """
 
     def delete(self, type: type[msgspec.Struct], *key: Scalar) -> bool:
         """Remove the record with this key; whether there was one."""
@@ -79,8 +87,11 @@ class Tx(Protocol):
     def add(self, type: type[msgspec.Struct], key: Sequence[Scalar], field: str, by: int, *, cap: int | None = None) -> int:
         """Add to an integer field and return its new value.
 
+        Parameters:
+            cap: what the value may reach by adding; taking away is never capped.
+
         Raises:
-            TransomError: resource_exhausted, and nothing changed, when the value would pass `cap`.
+            TransomError: resource_exhausted, and nothing changed, when the value would pass `cap`; not_found.
         """
 
     def append(self, tree: str, events: Sequence[Event]) -> int:
@@ -100,8 +111,12 @@ class Store(Protocol):
     """Where everything is kept. Opened once; every call names the tenant."""
 
     name: str
+    data: str
+    """The data folder; set by the kernel before the store is opened."""
+    clock: Callable[[], int]
+    """The time in milliseconds (Unix); set by the kernel before the store is opened."""
     worker: str
-    """This process's own ID as a worker, set when it is opened."""
+    """This process's own ID as a worker, set when the store is opened."""
 
     def open(self, records: Sequence[Record]) -> AbstractAsyncContextManager[None]:
         """Open the store for these records, making or widening their tables.
@@ -155,6 +170,19 @@ class Store(Protocol):
         """Whether a worker's process still holds what it claimed."""
 
 
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+def audit_hash(previous: str, number: int, tenant: str, entry: AuditEntry) -> str:
+    """The hash of an audit row that stands after `previous` in its tenant's chain.
+
+    It is the SHA-256, in hexadecimal, of the JSON array [previous, number, tenant, entry], where the entry has all its
+    fields (defaults too); objects' keys are sorted, and there is no white space. The first row's previous is empty.
+    """
+    fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
+    return hashlib.sha256(_encode_sorted([previous, number, tenant, fields])).hexdigest()
+
+
 class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
     """An audit entry where it stands in the chain: `hash` covers `previous` and everything else."""
 
@@ -177,4 +205,4 @@ class StoreHooks:
         """Return the records that this plugin keeps; the store makes their tables."""
 
 
-__all__ = ["AuditRow", "Change", "Cursor", "Json", "Scalar", "Store", "StoreHooks", "Tx", "Where"]
+__all__ = ["AuditRow", "Change", "Cursor", "Json", "Scalar", "Store", "StoreHooks", "Tx", "Where", "audit_hash"]

@@ -192,8 +192,7 @@ class Core:
 
     async def _open_store(self, stack: AsyncExitStack) -> None:
         store = self.store
-        if hasattr(store, "data"):
-            store.data = self.data
+        store.data, store.clock = self.data, self.clock.now
         await stack.enter_async_context(store.open(self.records))
         self.secret = await anyio.to_thread.run_sync(load_secret, Path(self.data))
         await anyio.to_thread.run_sync(schemas.warm)

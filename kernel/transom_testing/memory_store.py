@@ -7,7 +7,6 @@ through JSON in both directions, as in a store on disk: nothing a caller holds i
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from hashlib import sha256
 from typing import Any, ClassVar, TypeVar
 
 import anyio
@@ -29,6 +28,7 @@ from transom_hookspecs import (
     TransomError,
     Tx,
     Where,
+    audit_hash,
     hookimpl,
 )
 
@@ -47,7 +47,7 @@ class MemoryStore:
     name = "memory"
 
     def __init__(self) -> None:
-        self.worker = ""
+        self.worker = self.data = ""
         self.clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
         """The store's clock; a test may set it."""
         self._tables: dict[type[msgspec.Struct], MemoryTable[Any]] = {}
@@ -99,7 +99,7 @@ class MemoryStore:
         for tenant, entry in tx.effects.audits:
             previous = next((row.hash for row in reversed(self._trail) if row.tenant == tenant), "")
             number = len(self._trail) + 1
-            hash = row_hash(previous, number, tenant, entry)
+            hash = audit_hash(previous, number, tenant, entry)
             self._trail.append(AuditRow(number=number, tenant=tenant, entry=entry, previous=previous, hash=hash))
         return [Change(topic, tuple(entries)) for topic, entries in tx.effects.topics.items()]
 
@@ -305,12 +305,6 @@ class _Feed(AsyncIterator[Sequence[Change]]):
         return changes
 
 
-def row_hash(previous: str, number: int, tenant: str, entry: AuditEntry) -> str:
-    """The hash of an audit row: the SHA-256 of the JSON array [previous, number, tenant, entry], keys sorted."""
-    fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
-    return sha256(msgspec.json.encode([previous, number, tenant, fields], order="sorted")).hexdigest()
-
-
 class MemoryStorePlugin:
     """Offers the store `memory`, or the very object that it is given."""
 
@@ -330,4 +324,4 @@ class MemoryStorePlugin:
 
 _entry = msgspec.json.Decoder(Entry)
 
-__all__ = ["MemoryStore", "MemoryStorePlugin", "MemoryTx", "row_hash"]
+__all__ = ["MemoryStore", "MemoryStorePlugin", "MemoryTx"]

@@ -8,9 +8,7 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
-from transom_hookspecs import KERNEL_RECORDS, AuditRow, Event, Index, Json, Record, Store, Text, Tx
-
-from .memory_store import row_hash
+from transom_hookspecs import KERNEL_RECORDS, AuditRow, Event, Index, Json, Record, Store, Text, Tx, audit_hash
 
 
 class Inner(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +113,7 @@ def verify_chain(rows: Sequence[AuditRow]) -> None:
     assert [row.previous for row in rows] == ["", *(row.hash for row in rows[:-1])]
     assert all(before.number < after.number for before, after in pairwise(rows))
     for row in rows:
-        assert row.hash == row_hash(row.previous, row.number, row.tenant, row.entry)
+        assert row.hash == audit_hash(row.previous, row.number, row.tenant, row.entry)
 
 
 def rank(value: object) -> tuple[object, ...]:

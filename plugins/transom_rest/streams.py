@@ -186,6 +186,7 @@ class Stream:
         self.end()
 
     async def _finish(self) -> None:
+        self._busy = True  # the timer has nothing to say any more: it has no task group to say it in
         with suppress(OSError):  # gone in this very moment
             if not self._started:
                 await self._send(_START)

@@ -1,18 +1,12 @@
-"""The audit trail: each tenant's entries in a chain, each hash covering the one before.
+"""The audit trail: each tenant's entries in a chain, each hash covering the one before; see `audit_hash`."""
 
-A row's hash is the SHA-256, in hexadecimal, of the JSON array [previous, number, tenant, entry], where the entry
-has all its fields (defaults too); objects' keys are sorted, and there is no white space. The first row's previous
-is empty.
-"""
-
-import hashlib
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from transom_hookspecs import AuditEntry, AuditRow
+from transom_hookspecs import AuditEntry, AuditRow, audit_hash
 
 from .fields import stored
 
@@ -30,12 +24,6 @@ _LAST = "SELECT seq FROM sqlite_sequence WHERE name = 'audit'"
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-def row_hash(previous: str, number: int, tenant: str, entry: AuditEntry) -> str:
-    """The hash of an audit row that stands after `previous`."""
-    fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
-    return hashlib.sha256(_encode([previous, number, tenant, fields])).hexdigest()
-
-
 def chain(connection: sqlite3.Connection, audits: Sequence[tuple[str, AuditEntry]]) -> None:
     """Write entries at the end of their tenants' chains, inside the group's transaction."""
     heads: dict[str, str] = {}
@@ -45,7 +33,7 @@ def chain(connection: sqlite3.Connection, audits: Sequence[tuple[str, AuditEntry
             head = connection.execute(_HEAD, (stored(tenant),)).fetchone()
             heads[tenant] = head[0] if head else ""
         previous = heads[tenant]
-        heads[tenant] = row_hash(previous, number, tenant, entry)
+        heads[tenant] = audit_hash(previous, number, tenant, entry)
         connection.execute(_INSERT, _row(number, tenant, entry, previous, heads[tenant]))
 
 

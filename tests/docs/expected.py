@@ -83,10 +83,10 @@ class Names:
             if name in self._real:
                 parts.append(re.escape(self._real[name]))
             elif name in shown:
-                parts.append(rf"\{shown.index(name) + 1}")
+                parts.append(f"(?P=name{shown.index(name)})")
             else:
                 shown.append(name)
-                parts.append(f"({_FORMS[match.lastgroup or 'id']})")
+                parts.append(f"(?P<name{len(shown) - 1}>{_FORMS[match.lastgroup or 'id']})")
         return "".join(parts) + _literal(line[at:])
 
 

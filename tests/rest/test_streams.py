@@ -253,6 +253,24 @@ async def test_a_reader_that_takes_nothing_gets_no_heap_of_comments(door, kernel
     assert content.count(b"\nevent: ") == 3
 
 
+async def test_a_reader_that_does_not_take_the_end_stops_no_other_streams_comments(door, kernel):
+    kernel.add("j1")
+    kernel.append("j1", STARTED, text("x" * 2000), ENDED)
+    kernel.add("j2")
+    async with (
+        door(kernel, ping=0.01, bound=1000) as client,
+        client.stream("GET", "/v1/jobs/j1/events") as stuck,
+        client.stream("GET", "/v1/jobs/j2/events") as idle,
+    ):
+        await anyio.sleep(0.1)
+        assert len(client.streams) == 2
+        comments = idle.aiter_raw()
+        with anyio.fail_after(2):
+            assert [await anext(comments) for _ in range(20)] == [b": ping\n\n"] * 20
+        content = b"".join([chunk async for chunk in stuck.aiter_raw()])
+    assert (content.count(b"\nevent: "), content.count(b": ping")) == (3, 0)
+
+
 @pytest.mark.req("FEED-4")
 async def test_a_stream_ends_cleanly_after_its_lifetime_and_goes_on_where_it_was(door, kernel):
     kernel.add("j1")

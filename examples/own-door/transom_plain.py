@@ -1,0 +1,96 @@
+"""A door in plain text: `POST /plain/<agent>` with a text starts the agent and streams its answer.
+
+    curl -N -d 'hello there' -H 'Authorization: Bearer <token>' http://127.0.0.1:7443/plain/echo
+
+A door translates and holds no rule: who may start what is asked of policy when the kernel is called.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from litestar import Request, Response, post
+from litestar.response import Stream
+
+from transom_hookspecs import Door, JobEnded, JobView, Kernel, Origin, RequestHead, StartJob, Text, TransomError, hookimpl
+
+STATUS = {"invalid_argument": 400, "unauthenticated": 401, "permission_denied": 403, "not_found": 404, "unavailable": 503}
+
+
+class PlainPlugin:
+    """Registers the door; the kernel makes one instance."""
+
+    spec = "1.0"
+
+    class Config(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+        """`[plain]` of transom.toml. `max_body`: bytes that a request may have."""
+
+        max_body: int = 65_536
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._kernel: Kernel | None = None
+
+    @asynccontextmanager
+    async def run(self, kernel: Kernel) -> AsyncIterator[None]:
+        """The plugin's whole life."""
+        self._kernel = kernel
+        yield
+        self._kernel = None
+
+    @hookimpl
+    def register_doors(self) -> Sequence[Door]:
+        """The door, with its one route."""
+
+        @post("/plain/{agent:str}", status_code=200)
+        async def answer(request: Request[Any, Any, Any]) -> Response[str] | Stream:
+            try:
+                return await self._answer(request)
+            except TransomError as error:
+                return Response(f"{error.message}\n", status_code=STATUS.get(error.code, 500), media_type="text/plain")
+
+        return [Door(name="plain", handlers=[answer])]
+
+    async def _answer(self, request: Request[Any, Any, Any]) -> Stream:
+        """Who sends it is known before the body is read; what it may do, the kernel says."""
+        kernel = self._kernel
+        if kernel is None:
+            raise TransomError("unavailable", "the server is starting or stopping; try again in a moment")
+        caller = await kernel.authenticate(head_of(request))
+        start = StartJob(agent=request.path_params["agent"], input=await self._text(request))
+        origin = Origin(tenant=caller.tenant or "default", caller=caller, door="plain")
+        job: JobView = (await kernel.call("StartJob", start, origin)).job
+        return Stream(texts(kernel, origin.tenant, job), media_type="text/plain; charset=utf-8")
+
+    async def _text(self, request: Request[Any, Any, Any]) -> str:
+        """The body, counted while it comes."""
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > self._config.max_body:
+                raise TransomError("invalid_argument", f"the body is larger than {self._config.max_body} bytes")
+        try:
+            return body.decode()
+        except UnicodeDecodeError as error:
+            raise TransomError("invalid_argument", "the body is no UTF-8 text") from error
+
+
+def head_of(request: Request[Any, Any, Any]) -> RequestHead:
+    """The request without its body, its headers byte for byte."""
+    headers: dict[str, tuple[str, ...]] = {}
+    for name, value in request.scope["headers"]:
+        key = name.decode("latin-1").lower()
+        headers[key] = (*headers.get(key, ()), value.decode("latin-1"))
+    return RequestHead(method=request.method, path=request.scope["path"], headers=headers)
+
+
+async def texts(kernel: Kernel, tenant: str, job: JobView) -> AsyncIterator[bytes]:
+    """What the job says, as it says it. The job goes on when the client leaves: its record is in the log."""
+    async for batch in kernel.watch(tenant, job.tree):
+        for event in (entry.event for entry in batch if entry.event.job == job.id):
+            if isinstance(event, Text):
+                yield event.delta.encode()
+            elif isinstance(event, JobEnded):
+                yield f"\n[{event.error.message}]\n".encode() if event.error else b"\n"
+                return
