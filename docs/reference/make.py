@@ -8,11 +8,12 @@ it stands in `MEANINGS`. A test runs the check.
 """
 
 import inspect
-import os
 import re
 import sys
+import tomllib
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -29,7 +30,25 @@ MEANINGS: Final[dict[str, str]] = {
     "tenants": "the tenants there are; `transom dev`, and `transom run` without a settings file, add `acme`",
     "bundles": "by a bundle's name: in which tenants it is",
     "plugins": "which plugins are loaded",
-    "limits": "bounds",
+    "limits": "bounds; times in seconds, sizes in bytes",
+    "store": "the store to use; needed only when plugins register several",
+    "engine": "the engine to use; needed only when plugins register several",
+    "data": "the data folder, relative to the current folder",
+    "bundle": "folders with `agents/` and `flows/` of your own, relative to the settings file",
+    "limits.wait": "how long a wait stays open before it is declined, where its agent does not say",
+    "limits.job": "the longest time of a job, waits included",
+    "limits.steps": "steps of one job",
+    "limits.parallel_calls": "calls that one model answer may make at once; the others come back with an error",
+    "limits.depth": "how deep jobs may delegate",
+    "limits.children": "jobs that one job may delegate to",
+    "limits.tree_jobs": "jobs of one tree",
+    "limits.input": "size of a job's input, as JSON",
+    "limits.arguments": "size of a call's arguments, as JSON",
+    "limits.result": "size of a call's result, as JSON; a larger one is cut, and says so",
+    "limits.text_flush": "streamed text is recorded after this time at the latest; 0 records each piece by itself",
+    "limits.text_flush_bytes": "streamed text is recorded when there is this much of it",
+    "limits.attempts": "attempts of a model call whose answer broke off",
+    "outbound.proxy": "the proxy for addresses that the operator wrote down, as those of models; never for this machine",
     "outbound": "how addresses outside are reached",
     "dev": "development mode: the demo bundle and its tokens; guarded requests may reach private addresses",
     "bundles.<name>.tenants": "the tenants that the bundle is in; empty means every one",
@@ -37,6 +56,10 @@ MEANINGS: Final[dict[str, str]] = {
     "board.notes_per_tree": "how many notes one job tree may have",
     "identity.callers": "who may call, by name",
     "openai.models": "the models, by the names that agents use",
+    "openai.models.<name>.prices": "USD for a million tokens; left out, a call costs nothing",
+    "identity.callers.<name>.kind": "what it is; an `operator` belongs to no tenant, has no role and may do everything",
+    "identity.callers.<name>.role": "what it may do; needed by all but operators",
+    "identity.callers.<name>.token_sha256": "the SHA-256 of its token, in hex; this or `token_env`",
     "openai.models.<name>.prices.input": "USD for a million input tokens",
     "openai.models.<name>.prices.output": "USD for a million output tokens",
     "openai.models.<name>.prices.cached": "USD for a million input tokens that the server had cached; left out, as `input`",
@@ -45,13 +68,17 @@ MEANINGS: Final[dict[str, str]] = {
     "agent.title": "for lists",
     "agent.description": "for lists, and for agents that may delegate to it",
     "agent.temperature": "how freely the model chooses its words; left out, the model's own",
-    "agent.output": "JSON Schema of the answer; left out, it answers text",
+    "agent.input": "what an input must match; left out, it takes text or any JSON",
+    "agent.output": "what the answer must match; left out, it answers text",
+    "agent.card": "an answer that matches it is marked as a card, for clients that show one",
+    "agent.conversations": "whether it takes part in conversations; told in the catalog, not enforced yet",
+    "flow.input": "what an input must match",
+    "flow.output": "what the result must match",
+    "flow.steps": "one after the other; see below",
     "flow.title": "for lists",
     "flow.description": "for lists, and for agents that may delegate to it",
 }
 """What a key means, where its Struct's docstring does not say it by this name."""
-
-_UNUSED: Final = {"limits.recheck": "not used yet", "plugins.enable": ""}
 
 
 def main() -> int:
@@ -102,10 +129,6 @@ def local_model_settings() -> str:
 
 def plugin_classes() -> dict[str, Any]:
     """The plugins of this distribution by name."""
-    from importlib import import_module
-
-    import tomllib
-
     entries = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["transom"]
     found = {}
     for name, value in entries.items():
@@ -154,7 +177,7 @@ def flow_actions() -> str:
 
 def marked(text: str) -> str:
     """Text of a docstring for a page: names in backquotes as they are, the mark of templates spelled."""
-    return text.replace("`*", "`").replace("question*", "question")
+    return text.replace("*", "")
 
 
 def fields_table(kind: type, prefix: str, *, heading: str = "key", leave_out: tuple[str, ...] = ()) -> str:
@@ -210,6 +233,8 @@ def type_text(hint: Any) -> str:
 def _type_text(plain: Any) -> str:
     words = {int: "whole number", float: "number", str: "text", bool: "true or false"}
     origin = get_origin(plain)
+    if plain is Any:
+        return "any value"
     if plain in words:
         return words[plain]
     if origin is Literal:
@@ -233,8 +258,19 @@ def metas(hint: Any) -> Iterator[msgspec.Meta]:
 def bounds_text(hint: Any) -> str:
     """The bounds of a number."""
     signs = (("gt", "above"), ("ge", "at least"), ("lt", "below"), ("le", "at most"))
-    said = [f"{word} {value:,g}" for meta in metas(hint) for name, word in signs if (value := getattr(meta, name)) is not None]
+    said = [
+        f"{word} {number_text(value)}"
+        for meta in metas(hint)
+        for name, word in signs
+        if (value := getattr(meta, name)) is not None
+    ]
     return f", {', '.join(said)}" if said else ""
+
+
+def number_text(value: float) -> str:
+    """A number as TOML takes it."""
+    whole = int(value)
+    return str(value) if whole != value else f"{whole:_}" if whole >= 10_000 else str(whole)
 
 
 def default_text(field: Any) -> str:
@@ -245,7 +281,7 @@ def default_text(field: Any) -> str:
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if isinstance(value, int | float):
-        return f"`{value:,g}`" if abs(value) < 1_000_000 else f"`{value:,.0f}`"
+        return f"`{number_text(value)}`"
     if isinstance(value, str):
         return f'`"{value}"`' if value else ""
     if isinstance(value, tuple) and value:
@@ -260,13 +296,11 @@ def commands() -> str:
     """Every command's help."""
     from transom.__main__ import cli
 
-    os.environ["COLUMNS"] = "110"
     return "\n\n".join(_helps(cli, "transom"))
 
 
 def _helps(command: click.Command, name: str) -> Iterator[str]:
-    context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
-    context.parent = None
+    context = click.Context(command, info_name=name, terminal_width=100, **command.context_settings)
     yield f"## `{name}`\n\n```text\n{command.get_help(context).rstrip()}\n```"
     if isinstance(command, click.Group):
         for each in command.list_commands(context):
@@ -336,7 +370,7 @@ def operations() -> str:
 
 
 def roles() -> str:
-    """What each role may do."""
+    """What each role may do; see the page for what 'own jobs' means of deciding."""
     from transom_identity.roles import ROLES, TABLE
 
     permissions = list(dict.fromkeys(name for row in TABLE.values() for name in row if name != "*"))
@@ -348,7 +382,7 @@ def roles() -> str:
     return table(("permission", *(f"`{role}`" for role in ROLES)), rows).replace("`everything else`", "everything else")
 
 
-def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A Markdown table."""
     lines = [heads, tuple("---" for _ in heads), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

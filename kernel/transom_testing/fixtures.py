@@ -66,9 +66,11 @@ async def _open(
 ) -> AsyncIterator[Core]:
     from transom import Transom
 
-    classes: list[type | str] = [*([_memory_store(), "local_engine"] if jobs else []), *plugins]
+    chosen: list[type | str] = list(plugins)
+    if jobs:
+        chosen += [_memory_store(), "local_engine"]
     settings = settings_of(config or {}, data or str(folder / "data"))
-    made = resolve(classes)
+    made = resolve(chosen)
     async with Transom(settings, plugins=made, entry_points=False, agents=agents, clock=clock, own_only=own_only) as transom:
         yield transom.kernel
 
