@@ -110,7 +110,7 @@ def kernel_settings() -> str:
 
 def plugin_settings() -> str:
     """The tables of the plugins of this distribution."""
-    parts = []
+    parts: list[str] = []
     for name, cls in sorted(plugin_classes().items()):
         kind = cls.Config
         if msgspec.structs.fields(kind):

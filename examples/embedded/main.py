@@ -1,6 +1,6 @@
 """The runtime inside a program: no server, no port.
 
-    python examples/embedded/main.py
+python examples/embedded/main.py
 """
 
 import asyncio

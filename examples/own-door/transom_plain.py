@@ -92,5 +92,12 @@ async def texts(kernel: Kernel, tenant: str, job: JobView) -> AsyncIterator[byte
             if isinstance(event, Text):
                 yield event.delta.encode()
             elif isinstance(event, JobEnded):
-                yield f"\n[{event.error.message}]\n".encode() if event.error else b"\n"
+                yield ending(event)
                 return
+
+
+def ending(event: JobEnded) -> bytes:
+    """The last line: why there is no answer, or an answer that is no text and so was not said."""
+    if event.error is not None:
+        return f"\n[{event.error.message}]\n".encode()
+    return b"\n" if isinstance(event.output, str) else msgspec.json.encode(event.output) + b"\n"

@@ -55,7 +55,7 @@ async def final(server: Server, job: str, seconds: float = 30.0) -> dict:
 
 def lines(tmp_path: Path, job: str) -> list[str]:
     ledger = tmp_path / "ledger"
-    return [line.split()[1] for line in (ledger.read_text().splitlines() if ledger.exists() else ()) if line.split()[0] == job]
+    return [line.split()[1].partition(".")[0] for line in (ledger.read_text().splitlines() if ledger.exists() else ()) if line.split()[0] == job]
 
 
 @pytest.mark.req("RT-18", "RT-15", "RT-6", "KERN-9")

@@ -6,9 +6,11 @@ from transom_plain import PlainPlugin
 from transom_hookspecs import Agent, hookimpl
 from transom_testing.contracts import DoorContract
 
+TOKEN = "a-token-of-the-test"
+
 
 class AgentsPlugin:
-    """An agent that answers in capitals, and one that fails."""
+    """Agents that answer a text, answer something else, and fail."""
 
     name = "agents_of_the_test"
     spec = "1.0"
@@ -21,22 +23,13 @@ class AgentsPlugin:
         async def shout(ctx, input):
             return await ctx.say(input.upper())
 
+        async def count(ctx, input):
+            return {"letters": len(input)}
+
         async def broken(ctx, input):
             raise ValueError("no luck")
 
-        return [Agent(name="shout", run=shout), Agent(name="broken", run=broken)]
-
-
-@pytest.fixture
-def client(kernel, door_client):
-    """A client of a kernel with the door, the agents and the built-in identities."""
-    callers = {"me": {"kind": "operator", "token_env": "TOKEN_OF_THE_TEST"}}
-    return kernel(plugins=[PlainPlugin, AgentsPlugin, "identity"], config={"identity": {"callers": callers}}), door_client
-
-
-@pytest.fixture(autouse=True)
-def token(monkeypatch):
-    monkeypatch.setenv("TOKEN_OF_THE_TEST", "0123456789abcdef")
+        return [Agent(name=run.__name__, run=run) for run in (shout, count, broken)]
 
 
 @pytest.mark.anyio
@@ -44,17 +37,20 @@ def token(monkeypatch):
     ("agent", "text", "status", "answer"),
     [
         ("shout", "hello", 200, "HELLO\n"),
+        ("count", "hello", 200, '{"letters":5}\n'),
         ("broken", "hello", 200, "\n[agent 'broken' raised ValueError: no luck]\n"),
         ("nobody", "hello", 404, "agent: there is no agent or flow 'nobody' in tenant 'default'\n"),
         ("shout", b"\xff", 400, "the body is no UTF-8 text\n"),
         ("shout", "x" * 65_537, 400, "the body is larger than 65536 bytes\n"),
     ],
-    ids=["an answer", "an agent that fails", "an agent that is not there", "no text", "too much"],
+    ids=["a text", "something else", "an agent that fails", "an agent that is not there", "no text", "too much"],
 )
-async def test_it_answers(client, agent, text, status, answer):
-    opened, door_client = client
-    async with opened as k, door_client(k, token="0123456789abcdef") as http:
-        response = await http.post(f"/plain/{agent}", content=text)
+async def test_it_answers(kernel, door_client, monkeypatch, agent, text, status, answer):
+    monkeypatch.setenv("TOKEN_OF_THE_TEST", TOKEN)
+    callers = {"me": {"kind": "operator", "token_env": "TOKEN_OF_THE_TEST"}}
+    opened = kernel(plugins=[PlainPlugin, AgentsPlugin, "identity"], config={"identity": {"callers": callers}})
+    async with opened as k, door_client(k, token=TOKEN) as client:
+        response = await client.post(f"/plain/{agent}", content=text)
     assert (response.status_code, response.text) == (status, answer)
 
 
