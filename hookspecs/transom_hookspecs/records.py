@@ -388,8 +388,6 @@ KERNEL_RECORDS: tuple[Record, ...] = (
         indexes=(
             Index("recent", ("top", "-created_at", "-id")),
             Index("tree", ("tree", "created_at", "id")),
-            Index("children", ("parent", "created_at", "id")),
-            Index("status", ("status", "-created_at", "-id")),
         ),
     ),
     Record(type=JobInput, key=("job",)),
@@ -398,7 +396,7 @@ KERNEL_RECORDS: tuple[Record, ...] = (
     Record(
         type=Lease,
         key=("tenant", "job"),
-        indexes=(Index("due", ("at", "tenant", "job")), Index("worker", ("worker", "tenant", "job"))),
+        indexes=(Index("due", ("worker", "at", "tenant", "job")),),
     ),
     Record(type=Worker, key=("id",), indexes=(Index("all", ("id",)),)),
     Record(type=Step, key=("job", "key"), indexes=(Index("job", ("job", "key")),)),

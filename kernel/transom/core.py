@@ -234,7 +234,7 @@ class Core:
         """Free every lease of a worker that is gone, and forget the worker; returns what can go on now."""
 
         def write(tx: Tx) -> list[Lease]:
-            held = tx.select(Lease, "worker", {"worker": worker}, limit=NEVER)
+            held = tx.select(Lease, "due", {"worker": worker}, limit=NEVER)
             tx.delete(Worker, worker)
             return [tx.update(lease, worker="", at=tx.now) for lease in held]
 

@@ -71,14 +71,15 @@ async def view(call: OperationCall, job: Job) -> JobView:
     core, tenant = call.core, call.origin.tenant
     content = (await core.may(call.origin.caller, tenant, "content.read", job.id, job)).ruling == "allow"
     output = await core.store.get(tenant, JobOutput, job.id) if content and job.ended else None
-    children = await core.store.select(tenant, Job, "children", {"parent": job.id})
+    members = await core.store.select(tenant, Job, "tree", {"tree": job.tree}, limit=10_000)
+    children = [member for member in members if member.parent == job.id]
     open_waits = [] if job.ended else await core.store.select(tenant, Wait, "job", {"job": job.id, "open": True})
     return msgspec.structs.replace(
         brief(job),
         output=output.value if output else None,
         children=tuple(child.id for child in children),
         approvals=tuple([await waits.view(core, tenant, call.origin.caller, wait, job) for wait in open_waits]),
-        cost=await cost(core, tenant, job, children),
+        cost=await cost(core, tenant, job, members),
         content=content,
     )
 
@@ -106,16 +107,11 @@ def brief(job: Job) -> JobView:
     )
 
 
-async def cost(core: "Core", tenant: str, job: Job, children: list[Job]) -> CostView | None:
-    """What a job and all below it cost; None when nothing was spent."""
-    rows = await core.store.select(tenant, Cost, "tree", {"tree": job.tree})
-    if not rows:
-        return None
-    agents = {job.id: job.agent}
-    if children:
-        members = await core.store.select(tenant, Job, "tree", {"tree": job.tree})
-        inside = below(job.id, members)
-        agents |= {m.id: m.agent for m in members if m.id in inside}
+async def cost(core: "Core", tenant: str, job: Job, members: list[Job]) -> CostView:
+    """What a job and all below it cost."""
+    rows = await core.store.select(tenant, Cost, "tree", {"tree": job.tree}, limit=10_000)
+    inside = below(job.id, members)
+    agents = {job.id: job.agent} | {m.id: m.agent for m in members if m.id in inside}
     branches = tuple(branch(identity, agent, [r for r in rows if r.job == identity]) for identity, agent in agents.items())
     return CostView(
         usd=sum(b.usd for b in branches),

@@ -282,13 +282,13 @@ class Plan:
             if not tx.insert(Tree(id=job.tree, jobs=1)):
                 raise Taken
             return
-        children = tx.count(Job, "children", {"parent": job.parent}, limit=limits.children)
-        if children >= limits.children:
-            raise limit("children", limits.children)
         tree = tx.get(Tree, job.tree)
         assert tree is not None
         if tree.jobs >= limits.tree_jobs:
             raise limit("tree_jobs", limits.tree_jobs)
+        members = tx.select(Job, "tree", {"tree": job.tree}, limit=limits.tree_jobs)
+        if sum(member.parent == job.parent for member in members) >= limits.children:
+            raise limit("children", limits.children)
         tx.update(tree, jobs=tree.jobs + 1)
         self._core.fence(tx, self._parent.job.id, self._parent.epoch)
         tx.put(msgspec.structs.replace(self._parent.step, child=job.id))

@@ -122,9 +122,9 @@ class TreeWork:
 
     def _end(self, job: Job, how: Ended, *, own: bool = False) -> Job:
         if self.before.jobs > 1:
-            for child in self.tx.select(Job, "children", {"parent": job.id}, limit=NEVER):
-                if not child.ended:
-                    self._end(child, Ended(status="cancelled"))
+            for member in self.tx.select(Job, "tree", {"tree": job.tree}, limit=NEVER):
+                if member.parent == job.id and not member.ended:
+                    self._end(member, Ended(status="cancelled"))
         if self.before.waits + self._waits:
             self._close_waits(job)
         if self.before.events + self._events:

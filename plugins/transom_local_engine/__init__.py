@@ -115,9 +115,8 @@ class LocalEngine:
             if worker.id != store.worker and not await store.alive(worker.id):
                 await self._kernel.release(worker.id)
         for lease in await self._due_leases():
-            if not lease.worker:
-                self._go((lease.tenant, lease.job))
-        mine = await store.select(SYSTEM, Lease, "worker", {"worker": store.worker}, limit=1000)
+            self._go((lease.tenant, lease.job))
+        mine = await store.select(SYSTEM, Lease, "due", {"worker": store.worker}, limit=10_000)
         for lease in mine:
             if (lease.tenant, lease.job) not in self._active:
                 self._go((lease.tenant, lease.job))
@@ -126,7 +125,7 @@ class LocalEngine:
         store, now, found = self._kernel.store, self._kernel.clock.now(), list[Lease]()
         after: tuple[int, str, str] | None = None
         while True:
-            page = await store.select(SYSTEM, Lease, "due", after=after, limit=200)
+            page = await store.select(SYSTEM, Lease, "due", {"worker": ""}, after=after, limit=200)
             found += [lease for lease in page if lease.at <= now]
             if len(page) < 200 or page[-1].at > now:
                 return found

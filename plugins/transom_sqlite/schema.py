@@ -19,7 +19,7 @@ OWN_TABLES = """
 CREATE TABLE schema (record TEXT PRIMARY KEY, version INTEGER NOT NULL, fields TEXT NOT NULL);
 CREATE TABLE log (key INTEGER PRIMARY KEY, tenant TEXT NOT NULL, tree TEXT NOT NULL, seq INTEGER NOT NULL,
     UNIQUE (tenant, tree));
-CREATE TABLE event (id INTEGER PRIMARY KEY AUTOINCREMENT, tree INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL,
+CREATE TABLE event (id INTEGER PRIMARY KEY, tree INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL,
     type TEXT NOT NULL, data TEXT NOT NULL, UNIQUE (tree, seq));
 CREATE TABLE audit (number INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, at INTEGER NOT NULL, action TEXT NOT NULL,
     caller TEXT NOT NULL, door TEXT NOT NULL, object TEXT NOT NULL, outcome TEXT NOT NULL, via TEXT NOT NULL,
@@ -77,7 +77,8 @@ def _note(connection: sqlite3.Connection, name: str, version: int, fields: tuple
 def _bring_up(connection: sqlite3.Connection, table: Table[Any], version: int | None, database: Path) -> None:
     record = table.record
     if version is None:
-        connection.execute(f"CREATE TABLE {table.quoted} ({', '.join(_definitions(table))})")
+        kind = " WITHOUT ROWID" if table.is_small else ""
+        connection.execute(f"CREATE TABLE {table.quoted} ({', '.join(_definitions(table))}){kind}")
     else:
         _refuse_newer(record.name, version, record.schema, database)
         _widen(connection, table)

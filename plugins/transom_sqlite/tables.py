@@ -82,6 +82,11 @@ class Table(Generic[R]):
         self.insert = f"INSERT {into} ON CONFLICT (tenant, {key}) DO NOTHING"
         self.delete = f"DELETE FROM {self.quoted} WHERE {self.where_key}"
 
+    @property
+    def is_small(self) -> bool:
+        """Whether rows are short, so that they stand in the key's own tree and need none beside it."""
+        return all(field.scalar for field in self.fields.values())
+
     def ordered_by(self, name: str) -> Field:
         """A field of the key or an index.
 

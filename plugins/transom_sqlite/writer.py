@@ -1,7 +1,7 @@
 """The writer: one thread that owns the one connection that writes.
 
-It takes what was queued while its last commit ran and commits it as one group: each function in a savepoint of the
-group's transaction, so that one that raises is undone alone. The futures of a group are resolved by one call into
+It takes what was queued while its last commit ran and commits it as one group. One that raises is undone alone: the
+group is then made again, each function in a savepoint. The futures of a group are resolved by one call into
 the loop. A caller that is cancelled leaves nothing behind: its function never runs, or stands or falls whole.
 """
 
@@ -123,25 +123,31 @@ class Writer:
             return batch, True
         return batch, False
 
-    def _commit(self, batch: list[Work]) -> tuple[list[Outcome], list[Change]]:
-        """Commit a group; returns what became of each, and what changed."""
+    def _commit(self, batch: list[Work], *, apart: bool = False) -> tuple[list[Outcome], list[Change]]:
+        """Commit a group; returns what became of each, and what changed.
+
+        Parameters:
+            apart: each in a savepoint of its own. That costs, and most functions do not raise, so a group is tried
+                without at first.
+        """
         try:
             self._set_level(batch)
             begin(self._connection, self._database)
         except (sqlite3.Error, TransomError) as error:
             return [Outcome(work.future, None, self._told(error)) for work in batch], []
         effects = Effects()
+        attempt = self._attempt_apart if apart else self._attempt
         try:
-            outcomes = [self._attempt(work, effects) for work in batch if not work.future.cancelled()]
+            outcomes = [attempt(work, effects) for work in batch if not work.future.cancelled()]
             if effects.audits:
                 chain(self._connection, effects.audits)
             self._others.note(list(effects.topics))
             self._connection.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001 - whatever it is, the callers are told and the thread goes on
             undo(self._connection)
-            if len(batch) > 1:
-                return self._one_by_one(batch)
-            return [Outcome(batch[0].future, None, self._told(error))], []
+            if len(batch) == 1:
+                return [Outcome(batch[0].future, None, self._told(error))], []
+            return self._one_by_one(batch) if apart else self._commit(batch, apart=True)
         self._others.stand()
         self._worked, self._truncated = time.monotonic(), False
         return outcomes, [Change(topic, tuple(entries)) for topic, entries in effects.topics.items()]
@@ -157,7 +163,12 @@ class Writer:
         return outcomes, changes
 
     def _attempt(self, work: Work, effects: Effects) -> Outcome:
-        """Run one transaction's function in a savepoint."""
+        """Run one transaction's function; when it raises, the whole group is undone."""
+        tx = SqliteTx(self._connection, self._tables, effects, work.tenant, self._clock())
+        return Outcome(work.future, work.fn(tx), None)
+
+    def _attempt_apart(self, work: Work, effects: Effects) -> Outcome:
+        """Run one transaction's function in a savepoint; when it raises, it alone is undone."""
         self._connection.execute("SAVEPOINT work")
         own = Effects()
         try:

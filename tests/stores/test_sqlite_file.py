@@ -300,7 +300,7 @@ def small_disk(tmp_path: Path):
     mount = shutil.which("mount")
     if (
         not mount
-        or subprocess.run([mount, "-t", "tmpfs", "-o", "size=3m", "none", folder], capture_output=True, check=False).returncode
+        or subprocess.run([mount, "-t", "tmpfs", "-o", "size=8m", "none", folder], capture_output=True, check=False).returncode
     ):
         pytest.skip("no right to mount a file system here")
     yield folder
@@ -309,7 +309,7 @@ def small_disk(tmp_path: Path):
 
 async def test_on_a_full_disk_nothing_is_kept_and_all_is_well_once_there_is_space(make, small_disk):
     ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(1_500_000))
+    ballast.write_bytes(bytes(4_000_000))
     store = make(small_disk / "data")
     async with store.open(RECORDS):
         acknowledged = await fill(store, "t", kilobytes=16)
