@@ -189,7 +189,12 @@ def write_cancel(tx: Tx, identity: str) -> Job:
 
 async def watch_job(call: OperationCall, request: WatchJob) -> WatchGrant:
     """WatchJob: the job may be followed, and the cursor is one of its own log."""
-    job = await call.core.job(call, request.id, "jobs.read")
+    running = call.core.running.get((call.origin.tenant, request.id))
+    if running is not None:  # its facts are at hand, and what changes of them is in the log
+        job = running.job
+        await call.require("jobs.read", job.id, job)
+    else:
+        job = await call.core.job(call, request.id, "jobs.read")
     await call.require("feeds.read", job.id, job)
     await call.require("content.read", job.id, job)
     if request.token and request.token != job.token:

@@ -6,13 +6,12 @@ nothing is read for it, and it catches up from the log.
 """
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from time import monotonic
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
-from anyio.abc import TaskGroup
 from litestar.types import HTTPResponseBodyEvent, HTTPResponseStartEvent, Receive, Scope, Send
 
 from transom_hookspecs import Encoder, Entry
@@ -42,6 +41,8 @@ class Streams:
 
     def __init__(self, *, ping: float, lifetime: float) -> None:
         self.ping, self.lifetime = ping, lifetime
+        self.spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object]
+        """Starts a task that ends with the door; set while the door runs."""
         self._open: set[Stream] = set()
         self._gone: anyio.Event | None = None
 
@@ -53,6 +54,7 @@ class Streams:
         """Keep streams alive; at the end close those that are open."""
         self._gone = None
         async with anyio.create_task_group() as tasks:
+            self.spawn = tasks.start_soon
             tasks.start_soon(self._tick)
             try:
                 yield
@@ -65,6 +67,8 @@ class Streams:
         self._open.add(stream)
         if self._gone is not None:
             stream.end()
+        else:
+            self.spawn(stream.listen)  # ends by itself: when the response is over, receive says so
 
     def leave(self, stream: "Stream") -> None:
         """A stream is over."""
@@ -98,26 +102,29 @@ class Stream:
         encoder: entries to frames.
     """
 
-    __slots__ = ("_batches", "_busy", "_disconnected", "_encoder", "_last", "_owner", "_send", "_started", "_tasks", "_until")
+    __slots__ = (
+        *("_batches", "_busy", "_disconnected", "_encoder", "_last", "_owner", "_receive", "_scope", "_send", "_started"),
+        *("_comment", "_until"),
+    )
 
     _send: Send
-    _tasks: TaskGroup
+    _receive: Receive
 
     def __init__(self, owner: Streams, batches: Batches, encoder: EndingEncoder) -> None:
         self._owner, self._batches, self._encoder = owner, batches, encoder
+        self._scope = anyio.CancelScope()
+        self._comment: anyio.Event | None = None
         self._busy = self._started = self._disconnected = False
         self._last = monotonic()
         self._until = self._last + owner.lifetime
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream until the log's end, the client's leaving, the lifetime's end or the shutdown."""
-        self._send = send
+        self._send, self._receive = send, receive
+        self._owner.enter(self)
         try:
-            async with anyio.create_task_group() as self._tasks:
-                self._owner.enter(self)
-                self._tasks.start_soon(self._listen, receive)
+            with self._scope:
                 await self._follow()
-                self.end()
             if not self._disconnected:
                 await self._finish()
         finally:
@@ -129,14 +136,16 @@ class Stream:
             self.end()
         elif self._started and not self._busy and now - self._last >= self._owner.ping:
             self._busy = True  # what comes meanwhile waits its turn in the server's send
-            self._tasks.start_soon(self._ping)
+            self._comment = anyio.Event()
+            self._owner.spawn(self._ping)
 
     def end(self) -> None:
         """Stop after what is sent already: always a whole event, since each write holds whole ones."""
-        self._tasks.cancel_scope.cancel()
+        self._scope.cancel()
 
-    async def _listen(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
+    async def listen(self) -> None:
+        """Wait for the client's leaving, and end the stream then."""
+        while (await self._receive())["type"] != "http.disconnect":
             pass
         self._left()
 
@@ -173,6 +182,9 @@ class Stream:
             await self._write(b": ping\n\n")
         except OSError:
             self._left()
+        finally:
+            if self._comment is not None:
+                self._comment.set()
 
     async def _write(self, data: bytes) -> None:
         self._busy = True
@@ -186,7 +198,9 @@ class Stream:
         self.end()
 
     async def _finish(self) -> None:
-        self._busy = True  # the timer has nothing to say any more: it has no task group to say it in
+        self._busy = True  # the timer has nothing to say any more
+        if self._comment is not None:
+            await self._comment.wait()  # nothing comes after the end
         with suppress(OSError):  # gone in this very moment
             if not self._started:
                 await self._send(_START)

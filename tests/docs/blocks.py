@@ -13,10 +13,10 @@ ROOT = Path(__file__).parent.parent.parent
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 KINDS: dict[str, frozenset[str]] = {
-    "console": frozenset({"", "tty", "install"}),
+    "console": frozenset({"", "tty", "install", "model"}),
     "python": frozenset({"", "file"}),
     "yaml": frozenset({"file"}),
-    "toml": frozenset({"file", "config"}),
+    "toml": frozenset({"file", "config", "part"}),
     "json": frozenset({"", "file"}),
     "text": frozenset({"", "output", "file"}),
 }
@@ -27,7 +27,9 @@ console tty       the same at a terminal, with what is typed after a prompt
 console install   commands that fetch packages: not run, but what they name must exist
 python            a program, run in the page's folder
 text output       what the program before it prints
-toml config       settings, loaded as transom.toml would be
+console model     as console, where the local model is installed
+toml config       settings that the installed plugins must take
+toml part         settings about plugins that are not installed here: they must be what the kernel takes
 … file=PATH       written into the page's folder, for the blocks after it
 json              must be JSON
 text              for people alone: a tree of files, or what a generator wrote

@@ -14,6 +14,7 @@ _NAMES = re.compile(
     r"|(?P<interrupt>ozi1\.[\w-]+(?:\.\.\.)?)"
     r"|(?P<token>tr_dev_[\w-]+(?:\.\.\.)?)"
     r"|(?P<call>call[_-][0-9a-f]{24})"
+    r"|(?P<job>(?<=job-)[0-9a-f]{32}\b)"
     r"|(?P<cursor>(?<=\d-)[0-9a-f]{12}\b)"
 )
 """What names something for the length of a page."""
@@ -23,6 +24,7 @@ _FORMS = {
     "interrupt": r"ozi1\.[\w-]+",
     "token": r"tr_dev_[\w-]+",
     "call": r"call[_-][0-9a-f]{24}",
+    "job": r"[0-9a-f]{32}",
     "cursor": r"[0-9a-f]{12}",
 }
 
@@ -94,7 +96,7 @@ def _literal(text: str) -> str:
     """A piece of a line without names, as a pattern."""
     for number, (form, _) in enumerate(_PASSING):
         text = re.sub(form, f"\x00{number}\x00", text)
-    escaped = re.escape(text).replace(r"\.\.\.", ".*?")
+    escaped = re.sub(r"(?:\\ ){2,}", " {2,}", re.escape(text)).replace(r"\.\.\.", ".*?")  # columns may be wider
     return re.sub("\x00(\\d)\x00", lambda m: _PASSING[int(m[1])][1], escaped)
 
 

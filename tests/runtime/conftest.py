@@ -8,9 +8,9 @@ from typing import Any
 import anyio
 import httpx
 import pytest
-import transom.web  # noqa: F401 - imported here, because an import on the event loop would be a blocking call
 from kernel_kit import agents_plugin
 
+import transom.web  # noqa: F401 - imported here, because an import on the event loop would be a blocking call
 from transom_hookspecs import DevTokens, Tool
 from transom_testing.streaming import sse
 
@@ -105,7 +105,11 @@ def house(kernel, door_client) -> Callable[..., Any]:
 
     @asynccontextmanager
     async def opened(
-        *agents: Any, tools: tuple[Tool, ...] = (), plugins: tuple[Any, ...] = (), config: dict[str, Any] | None = None, **options: Any
+        *agents: Any,
+        tools: tuple[Tool, ...] = (),
+        plugins: tuple[Any, ...] = (),
+        config: dict[str, Any] | None = None,
+        **options: Any,
     ) -> AsyncIterator[House]:
         mine = [agents_plugin(*agents, tools=tools)] if agents or tools else []
         everything = ["sqlite", "local_engine", "identity", "rest", "board", "agents", "scripted", "demo", *mine, *plugins]

@@ -86,9 +86,9 @@ async def answers_a_coroutine(ctx, input):
     [
         (raises, "ValueError: no such luck"),
         (raises_a_group, "ExceptionGroup: several"),
-        (raises_badly, "Bad"),
-        (exits, "SystemExit"),
-        (cancels_itself, "Cancel"),
+        (raises_badly, "Bad"),  # fails: its text raises, the job is advanced for ever
+        (exits, "SystemExit"),  # fails: ends the whole process
+        (cancels_itself, "Cancel"),  # fails: cancels the engine of all jobs, and health stays good
         (recurses, "Recursion"),
         (answers_an_object, "JSON"),
         (answers_a_set_of_objects, "JSON"),
@@ -122,7 +122,9 @@ async def test_an_odd_answer_ends_the_job_one_way_or_the_other_and_can_be_read(h
 
 @pytest.mark.req("KERN-4")
 @pytest.mark.parametrize(
-    ("answer", "where"), [({"title": 1}, "title"), ({}, "title"), ("text", "object"), (None, "object")], ids=["type", "missing", "text", "null"]
+    ("answer", "where"),
+    [({"title": 1}, "title"), ({}, "title"), ("text", "object"), (None, "object")],
+    ids=["type", "missing", "text", "null"],
 )
 async def test_an_answer_that_misses_the_output_schema_fails_the_job(house, answer, where) -> None:
     async def gives(ctx: Context, input):
@@ -164,7 +166,7 @@ async def test_an_agent_that_never_ends_is_timed_out(house, how) -> None:
             if how == "catches everything":
                 try:
                     await ctx.sleep(100)
-                except Exception:  # noqa: S112 - this is the fault that is tested
+                except Exception:
                     continue
             await (anyio.sleep(100) if how == "sleeps" else anyio.sleep(0))
 

@@ -5,13 +5,17 @@ from urllib.parse import quote
 
 import pytest
 
-from transom_hookspecs import Agent, Context
+from transom_hookspecs import Agent, Context, Job
 
 pytestmark = pytest.mark.anyio
 
 SCHEMA = {
     "type": "object",
-    "properties": {"repo": {"type": "string"}, "pr": {"type": "integer", "minimum": 1}, "tags": {"type": "array", "items": {"type": "string"}}},
+    "properties": {
+        "repo": {"type": "string"},
+        "pr": {"type": "integer", "minimum": 1},
+        "tags": {"type": "array", "items": {"type": "string"}},
+    },
     "required": ["repo", "pr"],
     "additionalProperties": False,
 }
@@ -141,7 +145,9 @@ async def test_an_id_that_is_no_unicode_text_is_refused(house, escaped) -> None:
 
 
 @pytest.mark.req("RT-5", "RT-6", "REST-2", "REST-5")
-@pytest.mark.parametrize("identity", ["über", "a b", "a%b", "a?b#c", "..", "日本🦀", "a'b", "events", "x" * 200, "-", "a;b=c,d", "+"])
+@pytest.mark.parametrize(
+    "identity", ["über", "a b", "a%b", "a?b#c", "..", "日本🦀", "a'b", "events", "x" * 200, "-", "a;b=c,d", "+"]
+)
 async def test_any_other_id_is_taken_and_found_again_on_every_route(house, identity) -> None:
     async with house(say) as home:
         answer = await home.start("say", "x", id=identity)
@@ -214,7 +220,10 @@ async def test_another_tenant_and_one_that_is_not_there_look_alike(house, who, t
         await home.started("say", "x", id="ours")
         answers = [
             await home.start("say", "x", who, tenant=tenant),
-            *[await home.get(f"/v1/jobs{path}", who, params={"tenant": tenant}) for path in ("", "/theirs", "/theirs/events", "/ours", "/theirs/trace")],
+            *[
+                await home.get(f"/v1/jobs{path}", who, params={"tenant": tenant})
+                for path in ("", "/theirs", "/theirs/events", "/ours", "/theirs/trace")
+            ],
             await home.post("/v1/jobs/theirs/cancel", who, json={}, params={"tenant": tenant}),
             await home.get("/v1/agents", who, params={"tenant": tenant}),
             await home.get("/v1/approvals", who, params={"tenant": tenant}),
@@ -266,10 +275,12 @@ async def test_an_option_that_will_not_do_is_refused_by_name(house, options) -> 
 @pytest.mark.req("RT-2", "RT-13", "REST-2")
 async def test_what_a_start_takes_is_what_the_job_shows(house) -> None:
     async with house(say) as home:
-        answer = await home.start("say", {"a": 1}, tags="x,y", team="blue", conversation="c1", timeout="900s", budget="b", data_subjects="p1,p2")
+        answer = await home.start(
+            "say", {"a": 1}, tags="x,y", team="blue", conversation="c1", timeout="900s", budget="b", data_subjects="p1,p2"
+        )
         job = await home.until(answer.json()["id"])
         assert (job["tags"], job["team"], job["conversation"], job["turn"]) == (["x", "y"], "blue", "c1", 1)
-        record = await home.kernel.store.get("default", __import__("transom_hookspecs").Job, job["id"])
+        record = await home.kernel.store.get("default", Job, job["id"])
         assert (record.budget, record.data_subjects) == ("b", ("p1", "p2"))
         assert record.deadline - record.created_at == 900_000
 
@@ -281,14 +292,19 @@ async def test_a_text_input_may_come_as_text(house) -> None:
 
     async with house(same) as home:
         text = "línea\r\n{not json"
-        answer = await home.post("/v1/agents/same/jobs", content=text.encode(), headers={"Content-Type": "text/plain; charset=UTF-8"})
+        answer = await home.post(
+            "/v1/agents/same/jobs", content=text.encode(), headers={"Content-Type": "text/plain; charset=UTF-8"}
+        )
         assert (await home.until(answer.json()["id"]))["output"] == text
         value = {"a": [1, 2.5, None, True, "ü🦀"], "": {}, "n": 9007199254740993}
         answer = await home.post("/v1/agents/same/jobs", content=json.dumps(value), headers=JSON)
         assert (await home.until(answer.json()["id"]))["output"] == value
 
 
-@pytest.mark.parametrize(("path", "status"), [("/v1/jobs/none", 404), ("/v1/jobs/none/events", 404), ("/v1/jobs/none/wait", 404), ("/v1/nothing", 404)])
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/v1/jobs/none", 404), ("/v1/jobs/none/events", 404), ("/v1/jobs/none/wait", 404), ("/v1/nothing", 404)],
+)
 async def test_what_is_not_there_is_404_in_json(house, path, status) -> None:
     async with house(say) as home:
         answer = await home.get(path)

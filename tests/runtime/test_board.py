@@ -35,7 +35,11 @@ async def test_a_note_gets_the_trees_next_number_and_says_whose_it_is(house) -> 
             (2, "second", "note", 0),
             (3, "third", "note", 1),
         ]
-        assert [(n["job"], n["agent"]) for n in notes] == [(job["id"], "pins"), (job["children"][0], "below"), (job["id"], "pins")]
+        assert [(n["job"], n["agent"]) for n in notes] == [
+            (job["id"], "pins"),
+            (job["children"][0], "below"),
+            (job["id"], "pins"),
+        ]
         assert notes[0]["tags"] == ["a", "b"]
         assert not any(n.get("tainted") for n in notes)
 

@@ -60,7 +60,10 @@ async def test_two_hundred_decisions_at_once_decide_once(house, words) -> None:
         assert counted.calls == (word == "approve")
         assert ended["output"].startswith("acted" if word == "approve" else "no: ")
         assert sum(e["type"] == "wait.decided" for _, e in await home.events(job)) == 1
+        # Fails: each decision that came too late is in the audit trail too, as if it had been made.
         assert await home.audited("approval.decide", job) == 1
+        # Fails at times: waking a branch that is cancelled raises InvalidStateError.
+        assert (await home.get("/healthz")).status_code == 200
 
 
 async def test_a_decision_right_when_the_wait_opens_is_never_lost(house) -> None:
@@ -101,7 +104,9 @@ async def test_an_answer_that_will_not_do_is_refused_and_the_wait_stays(house, b
     async with house() as home:
         job = await home.started("asker")
         (wait,) = await home.waits()
-        options = {"content": body, "headers": {"Content-Type": "application/json"}} if isinstance(body, bytes) else {"json": body}
+        options = (
+            {"content": body, "headers": {"Content-Type": "application/json"}} if isinstance(body, bytes) else {"json": body}
+        )
         answer = await home.post(f"/v1/approvals/{wait['id']}/answer", **options)
         assert answer.status_code == status, answer.text
         assert (await home.job(job))["approvals"][0] == wait | {"canDecide": (await home.job(job))["approvals"][0]["canDecide"]}

@@ -101,11 +101,15 @@ async def test_a_send_in_flight_at_a_kill_waits_for_a_person_and_is_made_as_they
             why = (await client.get(f"/v1/jobs/{job}/wait")).json()
             assert why["steps"][0]["waitsFor"] == wait["id"]
             await anyio.sleep(1.2)
-            assert [line.split()[1].partition(".")[0] for line in ledger.read_text().splitlines()] == ["1"], "it was sent without asking"
+            assert [line.split()[1].partition(".")[0] for line in ledger.read_text().splitlines()] == ["1"], (
+                "it was sent without asking"
+            )
             bad = await client.post(f"/v1/approvals/{wait['id']}/answer", json={"answer": "maybe"})
             assert (bad.status_code, bad.json()["code"]) == (400, "invalid_argument")
             if isinstance(answer, dict):
-                wrong = await client.post(f"/v1/approvals/{wait['id']}/answer", json={"answer": {"answer": "done", "result": 7}})
+                wrong = await client.post(
+                    f"/v1/approvals/{wait['id']}/answer", json={"answer": {"answer": "done", "result": 7}}
+                )
                 assert wrong.status_code == 400, "the result misses the function's output schema"
             async with server.client("anna") as starter:
                 assert (await starter.post(f"/v1/approvals/{wait['id']}/answer", json={"answer": "again"})).status_code == 403

@@ -50,7 +50,7 @@ async def started(server: Server, agent: str, value: object) -> str:
 
 @pytest.mark.req("FEED-6")
 async def test_a_reader_that_stops_reading_holds_nobody_back_and_costs_bounded_memory(server) -> None:
-    job = await started(server, "streamer", {"deltas": 2000, "bytes": 10_000, "delay_ms": 1})
+    job = await started(server, "streamer", {"deltas": 400, "bytes": 10_000, "delay_ms": 2})
     stalled = [await anyio.to_thread.run_sync(raw, server, f"/v1/jobs/{job}/events") for _ in range(20)]
     try:
         await anyio.sleep(0.3)
@@ -58,14 +58,14 @@ async def test_a_reader_that_stops_reading_holds_nobody_back_and_costs_bounded_m
         seen: list = []
         with anyio.fail_after(60):
             await follow(server, job, seen, "anna")
-        assert sum(len(event["delta"]) for _, event in seen if event["type"] == "text") == 20_000_000
+        assert sum(len(event["delta"]) for _, event in seen if event["type"] == "text") == 4_000_000
         async with server.client("anna") as client:
             assert (await client.get("/healthz")).status_code == 200
             assert (await ended(client, await started(server, "echo", "quick"), 5))["output"] == "quick"
-        assert resident(server) - before < 150_000, "20 stalled readers hold the whole stream in memory"
+        assert resident(server) - before < 60_000, "20 stalled readers hold the whole stream in memory"
         whole = await anyio.to_thread.run_sync(read_all, stalled[0])
         assert whole.count(b"event: job.ended") == 1, "a slow reader is caught up from the log"
-        assert sum(len(json.loads(line[6:])["delta"]) for line in text_lines(whole)) == 20_000_000
+        assert sum(len(json.loads(line[6:])["delta"]) for line in text_lines(whole)) == 4_000_000
     finally:
         for connection in stalled:
             connection.close()
@@ -130,8 +130,11 @@ async def test_clients_that_leave_in_the_middle_of_a_start_leave_a_whole_job_or_
         if n % 2:
             url = httpx.URL(server.url)
             with socket.create_connection((url.host, url.port)) as connection:
-                head = f"POST /v1/agents/echo/jobs?id=j{n} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.tokens['anna']}\r\n"
-                connection.sendall(f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body[:100])
+                token = server.tokens["anna"]
+                head = f"POST /v1/agents/echo/jobs?id=j{n} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+                connection.sendall(
+                    f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body[:100]
+                )
         else:
             raw(server, f"/v1/agents/echo/jobs?id=j{n}", "POST", body).close()
 

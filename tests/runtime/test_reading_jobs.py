@@ -21,8 +21,7 @@ TOOLS = (tool("t", function(greet, open_world=False)),)
 
 async def parent(ctx: Context, input):
     await ctx.say("Two children, please.")
-    answers = await ctx.together(*[lambda b, n=n: b.delegate("child", f"no {n}") for n in (1, 2)])
-    return answers
+    return await ctx.together(*[lambda b, n=n: b.delegate("child", f"no {n}") for n in (1, 2)])
 
 
 async def child(ctx: Context, input):
@@ -78,7 +77,12 @@ async def test_a_waiting_job_shows_what_it_waits_for_while_it_waits(house) -> No
         (wait,) = await home.waits()
         shown = await home.until(job, "waiting")
         (approval,) = shown["approvals"]
-        assert (approval["id"], approval["kind"], approval["message"], approval["choices"]) == (wait["id"], "question", "Which?", ["a", "b"])
+        assert (approval["id"], approval["kind"], approval["message"], approval["choices"]) == (
+            wait["id"],
+            "question",
+            "Which?",
+            ["a", "b"],
+        )
         assert "closedAt" not in shown
         why = (await home.get(f"/v1/jobs/{job}/wait")).json()
         assert (why["status"], why["queue"]) == ("waiting", "local")
@@ -96,8 +100,8 @@ async def test_a_waiting_job_shows_what_it_waits_for_while_it_waits(house) -> No
 
 WAITS = {
     "a timer": (napper, "timer"),
-    "a child": (Agent(name="delegates", run=lambda ctx, input: ctx.delegate("napper")), "job job-"),
-    "an event": (Agent(name="listens", run=lambda ctx, input: ctx.wait_for_event("github")), "github"),
+    "a child": (Agent(name="delegates", run=lambda ctx, value: ctx.delegate("napper")), "job job-"),
+    "an event": (Agent(name="listens", run=lambda ctx, value: ctx.wait_for_event("github")), "github"),
 }
 
 
@@ -114,7 +118,6 @@ async def test_why_a_job_waits_is_said_in_words_and_fields(house, agent, words) 
         assert TIME.fullmatch(why["steps"][0]["since"])
 
 
-# The cost of a job without a model call is to be there too, with each job of its tree.
 @pytest.mark.req("RT-13")
 async def test_the_cost_has_one_branch_for_each_job_of_the_tree_itself_first(house) -> None:
     async def boss(ctx: Context, input):
@@ -126,7 +129,11 @@ async def test_the_cost_has_one_branch_for_each_job_of_the_tree_itself_first(hou
     async with house(boss, quiet) as home:
         job = await home.ran("boss")
         branches = job["cost"]["branches"]
-        assert [b["agent"] for b in branches] == ["boss", "echo", "quiet"] or [b["agent"] for b in branches] == ["boss", "quiet", "echo"]
+        assert [b["agent"] for b in branches] == ["boss", "echo", "quiet"] or [b["agent"] for b in branches] == [
+            "boss",
+            "quiet",
+            "echo",
+        ]
         assert branches[0]["job"] == job["id"]
         by = {b["agent"]: b for b in branches}
         assert by["echo"]["outputTokens"] > 0
@@ -215,14 +222,16 @@ async def test_a_childs_stream_is_its_own_part_of_the_log(house) -> None:
         for name in job["children"]:
             whole = await home.events(name)
             assert {event["job"] for _, event in whole} == {name}
-            assert [e["type"] for _, e in whole][0] == "job.started"
-            assert [e["type"] for _, e in whole][-1] == "job.ended"
+            assert whole[0][1]["type"] == "job.started"
+            assert whole[-1][1]["type"] == "job.ended"
             for n in range(len(whole)):
                 assert await home.events(name, last=whole[n][0]) == whole[n + 1 :]
 
 
 @pytest.mark.req("RT-18", "REST-5", "RT-11")
-@pytest.mark.parametrize("last", ["1-another", "99999-{token}", "0-{token}", "-1-{token}", "abc", "1", "", "1-{token}\t2"], ids=ascii)
+@pytest.mark.parametrize(
+    "last", ["1-another", "99999-{token}", "0-{token}", "-1-{token}", "abc", "1", "", "1-{token}\t2"], ids=ascii
+)
 async def test_a_cursor_that_is_none_of_this_jobs_is_refused(house, last) -> None:
     async with house() as home:
         job = await home.ran("echo", "a b")

@@ -32,11 +32,7 @@ def filled(folder: Path) -> Path:
 
 def newer_version(database: Path) -> None:
     with contextlib.closing(sqlite3.connect(database)) as file:
-        for table in [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]:
-            columns = [row[1] for row in file.execute(f'PRAGMA table_info("{table}")')]
-            if "schema" in columns:
-                file.execute(f'UPDATE "{table}" SET schema = 999')
-        file.execute("PRAGMA user_version = 999")
+        file.execute("UPDATE schema SET version = 999 WHERE record = 'job'")
         file.commit()
 
 
@@ -64,9 +60,9 @@ def test_data_that_cannot_be_used_is_one_clear_sentence_and_an_exit_code(tmp_pat
     fault(database)
     before = database.read_bytes() if database.is_file() else b""
     said = transom(*command, cwd=tmp_path)
-    assert said.returncode not in (0, 1, -9), (said.returncode, said.stdout, said.stderr)
+    assert said.returncode > 0, (said.returncode, said.stdout, said.stderr)
     told = said.stderr + said.stdout
-    assert "Traceback" not in told
+    assert "Traceback" not in told  # fails for `dev`: the web framework prints the whole of it
     assert "transom.db" in told or "transom-data" in told, told
     assert word in told
     assert len(said.stderr.strip().splitlines()) <= 3, said.stderr
@@ -78,7 +74,7 @@ def test_data_that_cannot_be_used_is_one_clear_sentence_and_an_exit_code(tmp_pat
 def test_a_folder_that_may_not_be_written_is_one_clear_sentence(tmp_path) -> None:
     (tmp_path / "transom-data").mkdir(mode=0o500)
     said = transom("run", "echo", "hi", cwd=tmp_path)
-    assert said.returncode not in (0, 1)
+    assert said.returncode > 0
     assert "Traceback" not in said.stderr
 
 
@@ -86,7 +82,7 @@ def test_a_folder_that_may_not_be_written_is_one_clear_sentence(tmp_path) -> Non
 def test_a_file_where_the_data_folder_should_be_is_one_clear_sentence(tmp_path, command) -> None:
     (tmp_path / "transom-data").write_text("a file")
     said = transom(*command, cwd=tmp_path)
-    assert said.returncode not in (0, 1)
+    assert said.returncode > 0
     assert "Traceback" not in said.stderr
     assert "transom-data" in said.stderr
 
@@ -96,7 +92,7 @@ def test_a_database_that_another_program_holds_is_one_clear_sentence(tmp_path) -
     with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         said = transom("run", "echo", "hi", cwd=tmp_path)
-    assert said.returncode not in (0, 1)
+    assert said.returncode > 0
     assert "Traceback" not in said.stderr
     assert "another program" in said.stderr
     again = transom("run", "echo", "hi", "--quiet", cwd=tmp_path)
@@ -170,7 +166,9 @@ async def test_a_database_that_is_locked_for_a_while_refuses_work_and_recovers(h
     monkeypatch.setattr(files, "PATIENCE", 0.3)
     async with house(config={"local_engine": {"sweep": 0.2}}, data=str(tmp_path / "d")) as home:
         done = await home.ran("echo", "a")
-        other = await anyio.to_thread.run_sync(lambda: sqlite3.connect(tmp_path / "d" / "transom.db", isolation_level=None, check_same_thread=False))
+        other = await anyio.to_thread.run_sync(
+            lambda: sqlite3.connect(tmp_path / "d" / "transom.db", isolation_level=None, check_same_thread=False)
+        )
         await anyio.to_thread.run_sync(other.execute, "BEGIN IMMEDIATE")
         try:
             answer = await home.start("echo", "b", id="one")

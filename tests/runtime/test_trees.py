@@ -39,8 +39,7 @@ async def count(ctx: Context, level: int):
     try:
         return await ctx.delegate("wide", {"level": level + 1})
     except TransomError as error:
-        assert error.details["scope"] == "tree_jobs"
-        return 0
+        return 0 if error.details["scope"] == "tree_jobs" else -1000
 
 
 async def leaf(ctx: Context, input):

@@ -55,7 +55,11 @@ async def final(server: Server, job: str, seconds: float = 30.0) -> dict:
 
 def lines(tmp_path: Path, job: str) -> list[str]:
     ledger = tmp_path / "ledger"
-    return [line.split()[1].partition(".")[0] for line in (ledger.read_text().splitlines() if ledger.exists() else ()) if line.split()[0] == job]
+    return [
+        line.split()[1].partition(".")[0]
+        for line in (ledger.read_text().splitlines() if ledger.exists() else ())
+        if line.split()[0] == job
+    ]
 
 
 @pytest.mark.req("RT-18", "RT-15", "RT-6", "KERN-9")
@@ -169,10 +173,11 @@ async def embedded(tmp_path: Path, *arguments: str) -> asyncio.subprocess.Proces
     environment = {**os.environ, LEDGER: str(tmp_path / "ledger"), "PYTHONWARNINGS": "ignore"}
     for name in ("TRANSOM_URL", "TRANSOM_TOKEN"):
         environment.pop(name, None)
+    pipe = asyncio.subprocess.PIPE
+    command = (sys.executable, "-m", "transom", "run", *arguments, "--data", str(tmp_path / "data"))
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "transom", "run", *arguments, "--data", str(tmp_path / "data"),
-        env=environment, cwd=tmp_path, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+        *command, env=environment, cwd=tmp_path, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
+    )
 
 
 @pytest.mark.req("RT-36")
@@ -226,5 +231,3 @@ async def test_a_killed_runs_job_is_taken_over_by_the_server(tmp_path) -> None:
         assert (await final(server, "mine", 20))["output"] == "slept 8"
     finally:
         server.stop()
-
-
