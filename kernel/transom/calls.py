@@ -38,6 +38,7 @@ from transom_hookspecs import (
 from . import branches, schemas, steps, waits
 from .catalog import OWN_FUNCTIONS
 from .dispatch import STRICTNESS
+from .groups import contained, in_words
 from .tree import TreeWork
 
 if TYPE_CHECKING:
@@ -289,11 +290,13 @@ async def _execute(run: "JobRun", step: Step, function: Function) -> Step:
         error = ErrorInfo(code="deadline_exceeded", message=f"{step.name} did not answer within {function.timeout:g} s")
     except TransomError as raised:
         error = raised.info()
-    except Exception as raised:  # noqa: BLE001 - it is the call's error
+    except BaseException as raised:
+        if not contained(raised):
+            raise
         run.core.report(f"function {step.name} in job {run.job.id}", raised)
         error = ErrorInfo(
             code="internal",
-            message=f"{step.name} failed: {type(raised).__name__}: {raised}"[:2000],
+            message=f"{step.name} failed: {in_words(raised)}",
             details={"function": step.name},
         )
     finally:

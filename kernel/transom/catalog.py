@@ -119,6 +119,7 @@ class Catalog:
         self._kinds: dict[str, Kind] = {}
         self._loaded: dict[str, Agent] = {}
         self.models: dict[str, Model] = {}
+        self.model_plugins: dict[str, str] = {}
         self.tools: dict[str, tuple[str, Tool]] = {}
         self.functions: dict[str, Function] = {}
         self.documents: list[Document] = []
@@ -133,6 +134,7 @@ class Catalog:
             self._kinds[_unique(self._kinds, kind.folder, f"kind of plugin {plugin!r}")] = kind
         for plugin, model in hooks.collect("register_models"):
             self.models[_unique(self.models, model.name, f"model of plugin {plugin!r}")] = model
+            self.model_plugins[model.name] = plugin
         for plugin, tool in hooks.collect("register_tools"):
             self._add_tool(plugin, tool)
         for plugin, agent in hooks.collect("register_agents"):

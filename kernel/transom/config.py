@@ -58,7 +58,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         job: of a whole job, waits included.
         steps, parallel_calls: of one job.
         depth, children, tree_jobs: of a job tree.
-        input, arguments, result: of a job's input, a call's arguments and a step's result.
+        input, arguments, result, answer: of a job's input, a call's arguments, a call's result (a longer one is cut)
+            and a model's or job's answer (a longer one fails).
         text_flush: text that waits to be recorded is, after this long; 0 records each delta by itself.
         text_flush_bytes: or when there is this much of it.
         attempts: of a model call that was cut.
@@ -74,6 +75,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     input: int = 4 * 1024 * 1024
     arguments: int = 256 * 1024
     result: int = 1024 * 1024
+    answer: int = 8 * 1024 * 1024
     text_flush: float = 0.02
     text_flush_bytes: int = 1024
     attempts: int = 3

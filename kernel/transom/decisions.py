@@ -57,12 +57,22 @@ async def decide(call: OperationCall, request: DecideApproval) -> Decided:
         return decided_before(wait, request, caller)
     check_request(wait, request)
     verdict = Choice.of(wait, request, core)
-    result = await call.transact(
-        lambda tx: apply(TreeWork(tx, wait.tree), wait.id, verdict, caller, request),
-        object=wait.job,
-        details={"wait": wait.id, "kind": wait.kind, "function": wait.function, "outcome": verdict.outcome},
-    )
-    return decided_before(result, request, caller) if isinstance(result, Wait) else result
+    try:
+        return await call.transact(
+            lambda tx: apply(TreeWork(tx, wait.tree), wait.id, verdict, caller, request),
+            object=wait.job,
+            details={"wait": wait.id, "kind": wait.kind, "function": wait.function, "outcome": verdict.outcome},
+        )
+    except AlreadyOver as over:
+        return decided_before(over.wait, request, caller)
+
+
+class AlreadyOver(Exception):
+    """The wait was decided between the look at it and the transaction."""
+
+    def __init__(self, wait: Wait) -> None:
+        super().__init__(wait.id)
+        self.wait = wait
 
 
 def decided_before(wait: Wait, request: DecideApproval, caller: Caller) -> Decided:
@@ -174,13 +184,17 @@ def restart_choice(wait: Wait, answer: Json, core: "Core") -> Choice:
     return Choice(outcome="denied", fatal=True, error=ErrorInfo(code="aborted", message=message, details={"reason": "restart"}))
 
 
-def apply(work: TreeWork, identity: str, choice: Choice, caller: Caller, request: DecideApproval) -> "Decided | Wait":
-    """Vote, or decide, inside a transaction; returns the wait when it was over before."""
+def apply(work: TreeWork, identity: str, choice: Choice, caller: Caller, request: DecideApproval) -> Decided:
+    """Vote, or decide, inside a transaction.
+
+    Raises:
+        AlreadyOver: somebody else was first.
+    """
     tx = work.tx
     wait = tx.get(Wait, identity)
     assert wait is not None
     if not wait.open:
-        return wait
+        raise AlreadyOver(wait)
     if request.token and request.token != wait.token:
         raise TransomError("failed_precondition", f"wait {wait.id} changed since it was shown", {"reason": "interrupt_changed"})
     by = f"{caller.kind}:{caller.id}"

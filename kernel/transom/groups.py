@@ -1,7 +1,11 @@
-"""Errors that a task group wrapped, as they were raised."""
+"""Errors of other people's code: as they were raised, in words, and whether they end where they came from."""
 
+import asyncio
+import math
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+
+import anyio
 
 
 @asynccontextmanager
@@ -29,3 +33,26 @@ def single(error: BaseException) -> BaseException:
     """The one error in a group, or the error itself."""
     leaves = list(leaves_of(error))
     return leaves[0] if len(leaves) == 1 else error
+
+
+def contained(error: BaseException) -> bool:
+    """Whether an error that somebody's code raised is that code's own affair.
+
+    A cancellation is when nobody cancelled the running task: the code awaited something that was cancelled. So is
+    `sys.exit()`; an interrupt from the keyboard never is.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return all(contained(each) for each in leaves_of(error))
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and not task.cancelling() and anyio.current_effective_deadline() != -math.inf
+    return not isinstance(error, KeyboardInterrupt | GeneratorExit)
+
+
+def in_words(error: BaseException) -> str:
+    """An error's type and text, bounded; an error that cannot even say what it is says its type."""
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}"[:2000]
+    except Exception:  # noqa: BLE001 - its __str__ raises
+        return name

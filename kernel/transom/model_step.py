@@ -24,6 +24,7 @@ from transom_hookspecs import (
     Usage,
 )
 
+from .dispatch import blamed
 from .journal import outcome
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Spoken(msgspec.Struct):
     id: str
     parts: list[str]
     began: bool = False
+    size: int = 0
 
 
 def message_id(job: str, key: str, attempt: int) -> str:
@@ -131,14 +133,16 @@ async def _stream(run: "JobRun", model: Model, request: ModelRequest, begun: Ste
     pipe = run.filters.open("model")
     hooks, end = run.core.hooks, None
     around = hooks.around("around_model", run.facts, model.name, request) if hooks.has("around_model") else nullcontext()
-    async with around, aclosing(model.stream(request)) as stream:  # type: ignore[type-var]
-        async for event in stream:
-            message.began = True
-            if type(event) is TextDelta:
-                if text := pipe.feed(event.text):
-                    await _heard(run, begun, message, text)
-            elif type(event) is ModelEnd:
-                end = event
+    async with around:
+        with blamed(run.core.catalog.model_plugins[model.name], f"model {model.name}"):
+            async with aclosing(model.stream(request)) as stream:  # type: ignore[type-var]
+                async for event in stream:
+                    message.began = True
+                    if type(event) is TextDelta:
+                        if text := pipe.feed(event.text):
+                            await _heard(run, begun, message, text)
+                    elif type(event) is ModelEnd:
+                        end = event
     if end is None:
         raise TransomError("unavailable", f"model {model.name!r}: its answer was cut off")
     if text := pipe.end():
@@ -149,6 +153,9 @@ async def _stream(run: "JobRun", model: Model, request: ModelRequest, begun: Ste
 async def _heard(run: "JobRun", begun: Step, message: Spoken, text: str) -> None:
     first = not message.parts
     message.parts.append(text)
+    message.size += len(text)
+    if message.size > run.core.config.limits.answer:
+        raise TransomError("resource_exhausted", f"model {begun.name!r}: its answer is too long; the limit is limits.answer")
     if first:
         run.journal.record(begun, relaxed=True)
     await run.journal.text(message.id, text, first=first)

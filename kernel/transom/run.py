@@ -36,7 +36,7 @@ from transom_hookspecs import (
 
 from . import schemas
 from .claims import Claim, claim, due, settle_due, timed_out
-from .groups import single
+from .groups import contained, in_words, single
 from .journal import Journal
 from .tree import Ended, TreeWork
 
@@ -100,7 +100,9 @@ class JobRun:
                 output = await self._agent_code()
             except (Stale, StoreUnavailable):
                 raise
-            except Exception as raised:  # noqa: BLE001 - the job fails with it
+            except BaseException as raised:
+                if not contained(raised):
+                    raise
                 error = raised
         if self.rested:
             return None
@@ -114,7 +116,7 @@ class JobRun:
             return self._failed(error)
         try:
             return self._completed(output)
-        except TransomError as refused:
+        except Exception as refused:  # noqa: BLE001 - the job fails with it
             return self._failed(refused)
 
     async def _agent_code(self) -> Json:
@@ -142,11 +144,15 @@ class JobRun:
         """Check an answer and say it, when nobody has heard it yet."""
         assert self.agent is not None
         try:
-            plain = cast(Json, msgspec.json.decode(msgspec.json.encode(output)))
+            encoded = msgspec.json.encode(output)
+            plain = cast(Json, msgspec.json.decode(encoded))
         except (TypeError, ValueError, UnicodeError, RecursionError) as error:
             raise TransomError(
                 "failed_precondition", f"agent {self.agent.name!r} answered something that is no JSON: {error}"
             ) from error
+        most = self.core.config.limits.answer
+        if len(encoded) > most:
+            raise TransomError("resource_exhausted", f"agent {self.agent.name!r}: its answer has more than {most} bytes")
         plain = self.filters.value("output", plain)
         if self.agent.output_schema is not None and (wrong := schemas.checker(self.agent.output_schema)(plain)):
             raise TransomError(
@@ -165,7 +171,7 @@ class JobRun:
             log.error("agent %r raised in job %s", self.job.agent, self.job.id, exc_info=error)
             info = ErrorInfo(
                 code="internal",
-                message=f"agent {self.job.agent!r} raised {type(error).__name__}: {error}"[:2000],
+                message=f"agent {self.job.agent!r} raised {in_words(error)}",
                 details={"agent": self.job.agent},
             )
         message = self.filters.text("error", info.message)
@@ -283,8 +289,10 @@ class JobRun:
             step = await self.core.store.get(self.tenant, Step, self.job.id, key)
             if step is not None and step.state != "waiting" and key in self._parked:
                 self.journal.steps[key] = step
+                waker = self._parked.pop(key)
                 self.live += 1
-                self._parked.pop(key).set_result(None)
+                if not waker.done():
+                    waker.set_result(None)
 
     def _write_due(self, tx: Tx, steps: Sequence[Step]) -> None:
         self.core.fence(tx, self.job.id, self.epoch)

@@ -1,5 +1,6 @@
 """The kernel as an ASGI application, and as a server."""
 
+import asyncio
 import logging
 import signal
 import socket
@@ -24,8 +25,11 @@ from .plugins import load as load_plugins
 log = logging.getLogger("transom")
 
 
-def create_app(core: Core) -> Litestar:
-    """The ASGI application of a kernel; its lifespan opens and closes the kernel.
+def create_app(core: Core, *, own_life: bool = True) -> Litestar:
+    """The ASGI application of a kernel.
+
+    Parameters:
+        own_life: its lifespan opens and closes the kernel; else the caller does.
 
     Raises:
         TransomError: a door's handlers cannot be served, naming the plugin.
@@ -54,7 +58,7 @@ def create_app(core: Core) -> Litestar:
             handlers,
             openapi_config=None,
             logging_config=None,
-            lifespan=[lifespan],
+            lifespan=[lifespan] if own_life else [],
             exception_handlers={HTTPException: http_error, Exception: any_error},
         )
     except Exception as error:
@@ -86,11 +90,47 @@ def any_error(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     return Response(msgspec.json.encode(body), status_code=500, media_type="application/json")
 
 
+class Server(uvicorn.Server):
+    """uvicorn's server, which tells when it listens, and ends streams as soon as it is told to stop."""
+
+    def __init__(self, settings: uvicorn.Config, core: Core, ready: Callable[[str, Kernel], None] | None) -> None:
+        super().__init__(settings)
+        self.ended_by: list[int] = []
+        self._core, self._ready = core, ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say where."""
+        await super().startup(sockets)
+        if self.started and self._ready is not None:
+            port = self.servers[0].sockets[0].getsockname()[1]
+            host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
+            self._ready(f"http://{host}:{port}", self._core)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End on SIGINT and SIGTERM, and remember which; uvicorn's own would raise it once more at the end."""
+        before = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Take a signal: streams end at once, everything else in its order."""
+        self.ended_by.append(sig)
+        self._core.close_streams()
+        super().handle_exit(sig, frame)
+
+
 def serve(config: Config, ready: Callable[[str, Kernel], None] | None = None) -> int:
     """Serve until SIGINT or SIGTERM; returns the exit code.
 
     Parameters:
         ready: called once with the URL and the kernel, when the server listens.
+
+    Raises:
+        TransomError: failed_precondition, when it may not or cannot start.
     """
     core = Core(config, load_plugins(config))
     if not config.dev and not core.hooks.has("authenticate"):
@@ -99,47 +139,26 @@ def serve(config: Config, ready: Callable[[str, Kernel], None] | None = None) ->
             "no identity plugin is loaded, so nobody could be told apart; enable one, or use `transom dev`",
         )
     settings = uvicorn.Config(
-        create_app(core),
+        create_app(core, own_life=False),
         host=config.host,
         port=config.port,
         loop="uvloop",
         http="httptools",
+        lifespan="off",
         access_log=False,
         log_config=None,
         server_header=False,
         date_header=False,
         timeout_graceful_shutdown=5,
     )
+    server = Server(settings, core, ready)
 
-    ended_by: list[int] = []
+    async def life() -> None:
+        async with core.open():
+            await server.serve()
 
-    class Server(uvicorn.Server):
-        """Tells when it listens, and ends streams as soon as it is told to stop."""
-
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            if self.started and ready is not None:
-                port = self.servers[0].sockets[0].getsockname()[1]
-                host = f"[{config.host}]" if ":" in config.host else config.host
-                ready(f"http://{host}:{port}", core)
-
-        @contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            """End on SIGINT and SIGTERM, and remember which; uvicorn's own would raise it once more at the end."""
-            before = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGINT, signal.SIGTERM)}
-            try:
-                yield
-            finally:
-                for each, handler in before.items():
-                    signal.signal(each, handler)
-
-        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            ended_by.append(sig)
-            core.close_streams()
-            super().handle_exit(sig, frame)
-
-    server = Server(settings)
-    server.run()
+    with asyncio.Runner(loop_factory=settings.get_loop_factory()) as runner:
+        runner.run(life())
     if not server.started:
         return 3
-    return 128 + signal.SIGINT if signal.SIGINT in ended_by else 0
+    return 128 + signal.SIGINT if signal.SIGINT in server.ended_by else 0

@@ -113,6 +113,8 @@ def resolve(plugins: Sequence[type | str]) -> list[type]:
 @pytest.fixture
 def door_client() -> ClientFactory:
     """In-process clients that do stream: use it as `async with door_client(k, token="…") as client`."""
+    import transom.web  # noqa: F401 - takes its time, which no event loop should wait for
+
     return _client
 
 

@@ -22,7 +22,7 @@ _PROMPT = re.compile(
 )
 """What the command line asks at a terminal, and what a page shows as typed."""
 
-_SERVER = re.compile(r"transom (?:dev|serve)\b")
+_SERVER = re.compile(r"(transom (?:dev|serve)\b[^>&]*?)(?: > \S+ &)?")
 
 
 def environment_of(folder: Path) -> dict[str, str]:
@@ -192,8 +192,8 @@ class Page:
         commands = commands_of(block)
         for number, (command, expected) in enumerate(commands):
             command = self.shell.names.applied(command)
-            if _SERVER.match(command) and "--help" not in command:
-                self._server(command, expected, block)
+            if served := _SERVER.fullmatch(command):
+                self._server(served[1], expected, block)
                 continue
             printed, code = self.shell.run(command, block.where)
             asks = number + 1 < len(commands) and commands[number + 1][0].startswith("echo $?")

@@ -33,6 +33,7 @@ class Server:
         with anyio.fail_after(30):
             line = await anyio.to_thread.run_sync(self.process.stdout.readline)
         if not line:
+            self.kill()
             raise RuntimeError((self.data / "server.log").read_text()[-4000:])
         said = json.loads(line)
         self.url, self.tokens = said["url"], said["tokens"]

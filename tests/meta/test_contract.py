@@ -99,6 +99,6 @@ def test_every_class_says_what_it_is(name):
     assert documented.strip()
 
 
-@pytest.mark.req("REST-1")
+@pytest.mark.req("REST-6")
 def test_every_error_code_has_a_status_in_the_rest_door():
     assert set(STATUS) == set(CODES)

@@ -25,9 +25,11 @@ LONG_FILES = {
 LONG_FUNCTIONS: dict[str, tuple[int, str]] = {}
 """Longer functions: how long, and why. This list may only get shorter."""
 
-FORBIDDEN = ["/wo" "rk/", "/ro" "ot/", "../sha" "red", "DES" "IGN.md", "STY" "LE.md", "require" "ments.md", "field-" "cases",
-             "pypi" ".org", "pythonhosted" ".org", "npmjs" ".", "proxy.golang" ".org", "crates" ".io"]  # fmt: skip
-"""Places on one machine, papers that are not here, and hosts of registries; split, so that this file has none of them."""
+FORBIDDEN = re.compile(
+    r"/[w]ork/|/[r]oot/|\.\./[s]hared|[D]ESIGN\.md|[S]TYLE\.md|[r]equirements\.md|[f]ield-cases"
+    r"|[p]ypi\.org|[p]ythonhosted\.org|[n]pmjs\.(?:com|org)|[p]roxy\.golang\.org|[c]rates\.io"
+)
+"""Places on one machine, papers that are not here, and hosts of registries; written so that it does not match itself."""
 
 MENTIONED = {"plugins/transom_cli/templates/README.md.txt": "a new plugin's README links to Transom's page"}
 """Files that may mention one. This list may only get shorter."""
@@ -35,8 +37,7 @@ MENTIONED = {"plugins/transom_cli/templates/README.md.txt": "a new plugin's READ
 REQUIREMENT = re.compile(r"\b(?:A2A|AGUI|FEED|IDN|KERN|MCP|OUT|REST|RT|RTN|RUNS|SDK)-[0-9]+\b")
 MARKER = re.compile(r"mark\.req\([^)]*\)|(?://|#) req: .*")
 
-TEXTS = {"", ".cfg", ".ini", ".json", ".md", ".py", ".sh", ".toml", ".ts", ".mjs", ".js", ".go", ".proto", ".txt", ".yaml", ".yml",
-         ".html", ".css"}  # fmt: skip
+BINARY = {".gguf", ".gif", ".ico", ".jpg", ".pdf", ".png", ".webp", ".woff2"}
 
 
 def texts(repository) -> dict[str, str]:
@@ -44,7 +45,7 @@ def texts(repository) -> dict[str, str]:
     return {
         repository.name(path): path.read_text(encoding="utf-8", errors="replace")
         for path in repository.files()
-        if path.suffix in TEXTS
+        if path.suffix not in BINARY
     }
 
 
@@ -53,7 +54,7 @@ def test_the_top_level_is_what_one_expects(repository):
 
 
 def test_nothing_mentions_what_is_not_in_the_repository(repository):
-    found = {name for name, text in texts(repository).items() if any(word in text for word in FORBIDDEN)}
+    found = {name for name, text in texts(repository).items() if FORBIDDEN.search(text)}
     assert found == set(MENTIONED)
 
 
@@ -64,7 +65,7 @@ def test_requirements_are_named_by_markers_of_tests_alone(repository):
 
 def test_nothing_is_left_to_do(repository):
     """A note to oneself belongs where work is planned."""
-    note = re.compile(r"#\s*(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
+    note = re.compile(r"(?:#|//)\s*(?:[T]ODO|[F]IXME|[X]XX|[H]ACK)\b")
     assert [name for name, text in texts(repository).items() if note.search(text)] == []
 
 
