@@ -117,12 +117,14 @@ class Journal:
         self._batch.costs.append((model, usage))
 
     async def text(self, message: str, delta: str, *, first: bool) -> None:
-        """Note text that streams in; written at once when it is a message's first, else with what comes soon."""
+        """Note text that streams in; a message's first is written as soon as its model waits, the rest a little later."""
         limits, batch = self.core.config.limits, self._batch
         batch.text(self.job.id, message, delta)
-        late = asyncio.get_running_loop().time() - self._written >= limits.text_flush
-        if first or late or batch.size >= limits.text_flush_bytes:
+        if limits.text_flush == 0 or batch.size >= limits.text_flush_bytes:
             await self.write()
+        elif first or asyncio.get_running_loop().time() - self._written >= limits.text_flush:
+            self._written = asyncio.get_running_loop().time()
+            self.core.spawn(self._write_timed, name=f"journal of {self.job.id}")
         else:
             self._arm()
 

@@ -123,6 +123,27 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
+def listen(config: Config) -> socket.socket:
+    """The socket to serve on.
+
+    Raises:
+        TransomError: failed_precondition, when the address cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    made = socket.socket(family)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((config.host, config.port))
+    except (OSError, OverflowError) as error:
+        made.close()
+        why = getattr(error, "strerror", None) or str(error)
+        raise TransomError(
+            "failed_precondition",
+            f"cannot listen on {config.host}:{config.port}: {why}; choose another port (0 takes a free one)",
+        ) from error
+    return made
+
+
 def serve(config: Config, ready: Callable[[str, Kernel], None] | None = None) -> int:
     """Serve until SIGINT or SIGTERM; returns the exit code.
 
@@ -153,9 +174,11 @@ def serve(config: Config, ready: Callable[[str, Kernel], None] | None = None) ->
     )
     server = Server(settings, core, ready)
 
+    listening = listen(config)
+
     async def life() -> None:
         async with core.open():
-            await server.serve()
+            await server.serve([listening])
 
     with asyncio.Runner(loop_factory=settings.get_loop_factory()) as runner:
         runner.run(life())

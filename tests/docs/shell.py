@@ -127,11 +127,12 @@ class Shell:
 
 
 class Page:
-    """Runs the blocks of one page in order."""
+    """Runs the blocks of one page in order, in a folder that has the examples as a checkout has."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "page"
         self.folder.mkdir()
+        shutil.copytree(ROOT / "examples", self.folder / "examples", ignore=shutil.ignore_patterns("__pycache__", "transom-data"))
         self.shell = Shell(self.folder)
         self._printed = ""
 
@@ -294,9 +295,10 @@ def _installed(word: str, folder: Path, site: Path, where: str) -> None:
 def _make_importable(project: Path, told: dict, site: Path) -> None:
     """What an editable install leaves: a way to the packages, and metadata with the entry points."""
     site.mkdir(exist_ok=True)
-    for package in project.iterdir():
-        if (package / "__init__.py").is_file() and not (site / package.name).exists():
-            (site / package.name).symlink_to(package)
+    for each in project.iterdir():
+        importable = (each / "__init__.py").is_file() or each.suffix == ".py"
+        if importable and not (site / each.name).exists():
+            (site / each.name).symlink_to(each)
     metadata = site / f"{told['name'].replace('-', '_')}-{told['version']}.dist-info"
     shutil.rmtree(metadata, ignore_errors=True)
     metadata.mkdir()
