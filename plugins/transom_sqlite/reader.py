@@ -24,6 +24,8 @@ class Reader:
         self._database = database
         self._connection = connect(database, read_only=True)
         self._connection.execute("PRAGMA busy_timeout = 0")  # the loop never waits; a thread does
+        self._connection.execute("PRAGMA cache_size = -16384")
+        self._connection.execute("PRAGMA mmap_size = 268435456")
         self._own = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._threads = ThreadPoolExecutor(2, "transom-sqlite-reader", self._open)

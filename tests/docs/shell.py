@@ -132,7 +132,9 @@ class Page:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "page"
         self.folder.mkdir()
-        shutil.copytree(ROOT / "examples", self.folder / "examples", ignore=shutil.ignore_patterns("__pycache__", "transom-data"))
+        shutil.copytree(
+            ROOT / "examples", self.folder / "examples", ignore=shutil.ignore_patterns("__pycache__", "transom-data")
+        )
         self.shell = Shell(self.folder)
         self._printed = ""
 

@@ -13,6 +13,8 @@ from transom_hookspecs import SPEC_VERSION, PluginInfo, TransomError
 pytestmark = pytest.mark.usefixtures("importable")
 
 BUILT_IN = tuple(found.name for found in installed() if found.distribution == "transom")
+HERE = tuple(found.name for found in installed())
+"""Every plugin that is installed where the tests run."""
 
 PLAIN = """
 import msgspec
@@ -36,9 +38,9 @@ def hook(function: str, options: str = "") -> str:
 
 
 def config(**plugins) -> Config:
-    """Settings under which no built-in plugin is loaded."""
+    """Settings under which no plugin is loaded that was installed before the test."""
     tables = plugins.pop("tables", {})
-    return Config(plugins=PluginsConfig(**{**plugins, "block": (*BUILT_IN, *plugins.get("block", ()))}), tables=tables)
+    return Config(plugins=PluginsConfig(**{**plugins, "block": (*HERE, *plugins.get("block", ()))}), tables=tables)
 
 
 def found(loaded, name: str) -> PluginInfo:
@@ -78,14 +80,14 @@ def test_a_blocked_plugin_is_never_imported(distribute):
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_each_built_in_plugin_can_be_blocked_by_name(name):
     loaded = load(Config(dev=True, plugins=PluginsConfig(block=(name,))))
-    assert set(loaded.plugins) == set(BUILT_IN) - {name}
+    assert set(loaded.plugins) == set(HERE) - {name}
 
 
 @pytest.mark.req("KERN-2")
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_each_built_in_plugin_can_be_replaced_by_name(distribute, name):
     distribute("other", {name: "other:Plugin"}, other=source())
-    others = PluginsConfig(block=tuple(each for each in BUILT_IN if each != name), replace={name: "other"})
+    others = PluginsConfig(block=tuple(each for each in HERE if each != name), replace={name: "other"})
     loaded = load(Config(dev=True, plugins=others))
     assert type(loaded.plugins[name]).__module__ == "other"
     states = {info.distribution: info.state for info in loaded.infos if info.name == name}
@@ -237,7 +239,7 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 @pytest.mark.req("KERN-5")
 def test_a_plugin_gets_its_own_settings_typed(distribute, tmp_path):
     distribute("bells", {"bells": "bells:Plugin"}, bells=source(SETTINGS))
-    (tmp_path / "transom.toml").write_text(f"[plugins]\nblock = {list(BUILT_IN)}\n[bells]\nloud = true\nnames = {{ a = 1 }}\n")
+    (tmp_path / "transom.toml").write_text(f"[plugins]\nblock = {list(HERE)}\n[bells]\nloud = true\nnames = {{ a = 1 }}\n")
     made = load(load_config(str(tmp_path / "transom.toml"), {})).plugins["bells"].config
     assert (made.loud, made.names) == (True, {"a": 1})
     made = load(load_config(str(tmp_path / "transom.toml"), {"TRANSOM_BELLS__LOUD": "false"})).plugins["bells"].config
@@ -257,7 +259,7 @@ def test_a_plugin_gets_its_own_settings_typed(distribute, tmp_path):
 def test_a_wrong_setting_stops_the_start_with_file_key_and_reason(distribute, tmp_path, table, key, reason):
     distribute("my-bells", {"bells": "bells:Plugin"}, bells=source(SETTINGS))
     path = tmp_path / "transom.toml"
-    path.write_text(f"[plugins]\nblock = {list(BUILT_IN)}\n[bells]\n{table}\n")
+    path.write_text(f"[plugins]\nblock = {list(HERE)}\n[bells]\n{table}\n")
     message = refused(load_config(str(path), {})).message
     assert message.startswith(f"{path}: [bells]{key}")
     assert reason in message
