@@ -45,6 +45,7 @@ MEANINGS: Final[dict[str, str]] = {
     "limits.input": "size of a job's input, as JSON",
     "limits.arguments": "size of a call's arguments, as JSON",
     "limits.result": "size of a call's result, as JSON; a larger one is cut, and says so",
+    "limits.answer": "size of a model's answer and of a job's output; a larger one fails",
     "limits.text_flush": "streamed text is recorded after this time at the latest; 0 records each piece by itself",
     "limits.text_flush_bytes": "streamed text is recorded when there is this much of it",
     "limits.attempts": "attempts of a model call whose answer broke off",

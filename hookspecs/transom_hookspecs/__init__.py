@@ -30,6 +30,12 @@ from .agents import (
     ToolResult,
 )
 from .callers import Caller, CallerKind, Origin
+from .conversations import (
+    Conversation,
+    Item,
+    Run,
+    ToolCall,
+)
 from .doors import Door, DoorHooks, Encoder, RequestHead
 from .engines import Engine, EngineHooks
 from .errors import (
@@ -85,9 +91,38 @@ from .models import (
 )
 from .observers import ObserverHooks
 from .operations import (
+    Call,
+    Operation,
+    OperationHooks,
+)
+from .outbound import Outbound, Transport
+from .policy import Access, Admission, PolicyHooks, Reservation, Ruling, ToolUse, Verdict
+from .records import (
+    ENDED,
+    KERNEL_RECORDS,
+    AuditCursor,
+    AuditEntry,
+    Cost,
+    Definition,
+    EventWait,
+    Index,
+    Job,
+    JobInput,
+    JobOutput,
+    JobStatus,
+    Lease,
+    Record,
+    Reply,
+    Step,
+    StepState,
+    Tree,
+    Vote,
+    Wait,
+    Worker,
+)
+from .requests import (
     AgentView,
     BranchCost,
-    Call,
     CancelJob,
     Catalog,
     CostView,
@@ -105,8 +140,6 @@ from .operations import (
     JobWait,
     ListApprovals,
     ListJobs,
-    Operation,
-    OperationHooks,
     PendingStep,
     Published,
     PublishEvent,
@@ -118,35 +151,6 @@ from .operations import (
     WaitView,
     WatchGrant,
     WatchJob,
-)
-from .outbound import Outbound, Transport
-from .policy import Access, Admission, PolicyHooks, Reservation, Ruling, ToolUse, Verdict
-from .records import (
-    ENDED,
-    KERNEL_RECORDS,
-    AuditCursor,
-    AuditEntry,
-    Conversation,
-    Cost,
-    Definition,
-    EventWait,
-    Index,
-    Item,
-    Job,
-    JobInput,
-    JobOutput,
-    JobStatus,
-    Lease,
-    Record,
-    Reply,
-    Run,
-    Step,
-    StepState,
-    ToolCall,
-    Tree,
-    Vote,
-    Wait,
-    Worker,
 )
 from .services import Board, DevTokens, NewNote, Outputs, Service, ServiceHooks
 from .stores import AuditRow, Change, Cursor, Scalar, Store, StoreHooks, Tx, Where, audit_hash

@@ -6,11 +6,11 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from .callers import Caller
+from .conversations import Item, ToolCall
 from .errors import ErrorInfo
 from .events import Rule, WaitKind
 from .markers import hookspec
 from .models import Message, ModelEnd
-from .records import Item, ToolCall
 from .values import Json, JsonObject
 
 T = TypeVar("T")

@@ -14,10 +14,11 @@ from .agents import Agent, Document
 from .callers import Caller, Origin
 from .doors import RequestHead
 from .events import Entry
-from .operations import AgentView, Operation
+from .operations import Operation
 from .outbound import Outbound
 from .policy import Verdict
 from .records import Job, Lease
+from .requests import AgentView
 from .stores import Store
 from .values import Json
 

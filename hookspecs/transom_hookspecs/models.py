@@ -5,8 +5,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from .conversations import ToolCall
 from .markers import hookspec
-from .records import ToolCall
 from .values import Json, JsonObject
 
 

@@ -4,7 +4,7 @@ import inspect
 from typing import Any, cast
 
 from transom_hookspecs import DecideApproval, Decided, EditWait, ListApprovals, Operation, WaitPage, WaitView
-from transom_hookspecs import operations as table
+from transom_hookspecs import requests as table
 
 from . import decisions, jobs
 

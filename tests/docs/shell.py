@@ -193,8 +193,8 @@ class Page:
 
     def _console(self, block: Block) -> None:
         commands = commands_of(block)
-        for number, (command, expected) in enumerate(commands):
-            command = self.shell.names.applied(command)
+        for number, (shown, expected) in enumerate(commands):
+            command = self.shell.names.applied(shown)
             if served := _SERVER.fullmatch(command):
                 self._server(served[1], expected, block)
                 continue

@@ -78,10 +78,15 @@ def heading_of(name: str) -> str:
 # -- the REST API ---------------------------------------------------------------------------------------------------
 
 
+def plain(path: str) -> str:
+    """A route's path as pages write it: without the types of its parameters."""
+    return re.sub(r"\{(\w+):\w+\}", r"{\1}", path)
+
+
 def test_every_route_stands_there_with_its_query():
     text = page("reference/rest.md")
     for route in ROUTES:
-        path = re.sub(r"\{(\w+):\w+\}", r"{\1}", route.path)
+        path = plain(route.path)
         if "{rest}" not in path:
             assert f"`{route.method} {path}`" in text, f"{route.method} {path}"
         for name in route.query:
@@ -90,7 +95,7 @@ def test_every_route_stands_there_with_its_query():
 
 
 def test_every_route_that_stands_there_is_one():
-    known = {f"{route.method} {re.sub(r'{(.*?):.*?}', r'{\1}', route.path)}" for route in ROUTES} | {"GET /healthz"}
+    known = {f"{route.method} {plain(route.path)}" for route in ROUTES} | {"GET /healthz"}
     assert set(re.findall(r"`((?:GET|POST) /[^`]*)`", page("reference/rest.md"))) <= known
 
 
@@ -179,6 +184,7 @@ def test_the_limits_are_those_of_the_code():
         "an input": f"{limits.input >> 20} MiB",
         "a call's arguments": f"{limits.arguments >> 10} KiB",
         "a call's result": f"{limits.result >> 20} MiB; cut, and says so",
+        "a model's answer, a job's output": f"{limits.answer >> 20} MiB; more fails",
         "attempts of a model call whose answer broke off": f"{limits.attempts}",
         "requests to a model's server while nothing came": f"{model.tries}",
         "a model's server without a byte": f"{model.timeout:g} s",
@@ -198,7 +204,8 @@ def test_the_limits_are_those_of_the_code():
         "a YAML document": f"{yaml.MAX_BYTES >> 20} MiB, {yaml.MAX_DEPTH} levels",
         "steps of a flow": f"{MAX_STEPS:,}",
         "items of a flow's `for_each`": f"{MAX_ITEMS}",
-        "a JSON Schema": f"{schemas.MAX_SCHEMA >> 20} MiB, {schemas.MAX_DEPTH} levels, patterns of {schemas.MAX_PATTERN:,} characters",
+        "a JSON Schema": f"{schemas.MAX_SCHEMA >> 20} MiB, {schemas.MAX_DEPTH} levels, "
+        f"patterns of {schemas.MAX_PATTERN:,} characters",
         "calls in flight at SIGTERM that may not be repeated get": f"{DRAIN:g} s",
     }
     assert limit_rows() == known
