@@ -144,7 +144,7 @@ async def test_a_call_that_may_not_be_repeated_waits_for_a_person_after_a_crash(
 async def test_an_agent_that_changed_between_crash_and_replay_fails_with_a_clear_error(kernel, tmp_path, events) -> None:
     async def first_life(ctx: Context, input):
         await ctx.now()
-        await ctx.sleep(0.05)
+        await ctx.sleep(1)
         return "never"
 
     async def second_life(ctx: Context, input):
