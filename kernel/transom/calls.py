@@ -134,16 +134,7 @@ async def _prepare(run: "JobRun", key: str, call: ToolCall) -> Prepared:
     step = run.journal.recorded(key, "call", call.function, call.arguments)
     if step is not None:
         return Prepared(call=call, step=step, function=function, fresh=False)
-    step = Step(
-        job=run.job.id,
-        key=key,
-        kind="call",
-        name=call.function,
-        state="begun",
-        arguments=call.arguments,
-        call=call.id,
-        begun_at=run.core.clock.now(),
-    )
+    step = run.journal.step(key, "call", call.function, "begun", arguments=call.arguments, call=call.id)
     try:
         if function is None:
             raise TransomError("not_found", f"there is no function {call.function!r}")
@@ -233,7 +224,7 @@ def _own_step(run: "JobRun", key: str, call: ToolCall) -> Step:
         kind, name = "note", str(call.arguments.get("kind", "note"))
     else:
         kind, name = kinds.get(call.function, ("delegate", call.function.removeprefix("agent.")))
-    return Step(job=run.job.id, key=key, kind=kind, name=name, state="begun", call=call.id, begun_at=run.core.clock.now())
+    return run.journal.step(key, kind, name, "begun", call=call.id)
 
 
 async def _finish_call(run: "JobRun", prepared: Prepared) -> ToolResult:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TypeVar, cast
 
 import anyio
+import msgspec
 
 from transom_hookspecs import (
     NAME,
@@ -20,7 +21,6 @@ from transom_hookspecs import (
     NewNote,
     Outputs,
     Rule,
-    Step,
     ToolCall,
     ToolResult,
     TransomError,
@@ -162,18 +162,15 @@ class JobContext:
             if run.journal.recorded(key, "sleep", "") is None:
                 now = run.core.clock.now()
                 until = now + max(1, int(seconds * 1000))
-                run.journal.record(
-                    Step(job=run.job.id, key=key, kind="sleep", name="", state="waiting", until=until, begun_at=now)
-                )
+                run.journal.record(run.journal.step(key, "sleep", "", "waiting", until=until))
                 await run.journal.write()
             outcome(await run.park(key))
 
     async def now(self) -> int:
         """The time, the same on replay; see `Context.now`."""
         with self._step("now") as key:
-            step = self._run.journal.recorded(key, "now", "") or steps.done(
-                self._run, key, "now", "", self._run.core.clock.now()
-            )
+            run = self._run
+            step = run.journal.recorded(key, "now", "") or steps.done(run, key, "now", "", run.core.clock.now())
             return cast(int, step.result)
 
     async def random(self) -> float:
@@ -198,7 +195,7 @@ class JobContext:
                 await branches_module.fan_out(self._run, [lambda i=i, b=b: run_one(i, b) for i, b in enumerate(branches)])  # type: ignore[misc]
             except Exception as error:
                 info = error.info() if isinstance(error, TransomError) else None
-                step = Step(job=self.job.id, key=key, kind="together", name="", state="done", error=info)
+                step = msgspec.structs.replace(self._run.journal.step(key, "together", "", "done"), error=info)
                 await branches_module.record_and_abandon(self._run, key, step if info else None, keep=-1)
                 raise
             return [results[i] for i in range(len(branches))]
@@ -222,7 +219,7 @@ class JobContext:
                 await branches_module.fan_out(self._run, [lambda i=i, b=b: race(i, b, scope) for i, b in enumerate(branches)])  # type: ignore[misc]
             if not winner:
                 await anyio.sleep_forever()  # the whole job is being stopped
-            step = Step(job=self.job.id, key=key, kind="first", name="", state="done", result=winner[0][0])
+            step = steps.done(self._run, key, "first", "", winner[0][0])
             await branches_module.record_and_abandon(self._run, key, step, keep=winner[0][0])
             return winner[0]
 

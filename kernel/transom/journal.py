@@ -20,6 +20,7 @@ from transom_hookspecs import (
     Json,
     Nondeterminism,
     Step,
+    StepState,
     Text,
     TokenCount,
     TransomError,
@@ -95,6 +96,22 @@ class Journal:
         ):
             raise Nondeterminism(key, f"{kind} {name!r} with other arguments", "called again")
         return step
+
+    def step(
+        self, key: str, kind: str, name: str, state: StepState, *, arguments: Json = None, call: str = "", until: int = 0
+    ) -> Step:
+        """A step that begins now, not yet noted."""
+        return Step(
+            job=self.job.id,
+            key=key,
+            kind=kind,
+            name=name,
+            state=state,
+            arguments=arguments,
+            call=call,
+            until=until,
+            begun_at=self.core.clock.now(),
+        )
 
     def record(self, step: Step, *events: Event, relaxed: bool = False) -> None:
         """Note a step's new state and what the log says of it."""

@@ -74,15 +74,7 @@ async def ask(run: "JobRun", key: str, asked: Asked) -> ModelAnswer:
     if step is not None:
         run.journal.log(TextCut(job=run.job.id, message=message_id(run.job.id, key, step.attempt)))
         attempt = step.attempt + 1
-    begun = Step(
-        job=run.job.id,
-        key=key,
-        kind="model",
-        name=asked.model,
-        state="begun",
-        attempt=attempt,
-        begun_at=run.core.clock.now(),
-    )
+    begun = msgspec.structs.replace(run.journal.step(key, "model", asked.model, "begun"), attempt=attempt)
     try:
         if model is None:
             known = ", ".join(sorted(run.core.catalog.models)) or "none"

@@ -41,16 +41,7 @@ async def delegate(
     arguments: JsonObject = {"input": input, "timeout": timeout, "tags": list(tags)}
     step = run.journal.recorded(key, "delegate", agent, arguments)
     if step is None or step.state == "begun":
-        step = Step(
-            job=run.job.id,
-            key=key,
-            kind="delegate",
-            name=agent,
-            state="waiting",
-            arguments=arguments,
-            call=call,
-            begun_at=run.core.clock.now(),
-        )
+        step = run.journal.step(key, "delegate", agent, "waiting", arguments=arguments, call=call)
         await run.journal.write()
         request = StartJob(agent=agent, input=input, timeout=timeout, tags=tuple(tags))
         origin = Origin(tenant=run.tenant, caller=run.job.caller, door="delegate")
@@ -82,16 +73,7 @@ async def ask(
     if known is None or known.state == "begun":
         if schema is not None:
             schemas.check_schema(schema, "ask: schema")
-        step = Step(
-            job=run.job.id,
-            key=key,
-            kind="ask",
-            name=kind,
-            state="waiting",
-            arguments=arguments,
-            call=call,
-            begun_at=run.core.clock.now(),
-        )
+        step = run.journal.step(key, "ask", kind, "waiting", arguments=arguments, call=call)
         wait = waits.make_wait(
             run.core,
             run.job,
@@ -120,7 +102,7 @@ async def missing(run: "JobRun") -> NoReturn:
     step = run.journal.steps.get("0")
     if step is None or step.state != "waiting":
         attempt = step.attempt + 1 if step else 1
-        step = Step(job=run.job.id, key="0", kind="ask", name="restart", state="waiting", attempt=attempt)
+        step = msgspec.structs.replace(run.journal.step("0", "ask", "restart", "waiting"), attempt=attempt)
         definition = run.job.definition
         what = definition if definition.startswith("version:") else f"definition {definition[:12]}"
         message = f"agent {run.job.agent!r} ({what}) is not installed here; install it, then answer `again`"
@@ -148,7 +130,7 @@ async def note(run: "JobRun", key: str, note: NewNote, call: str = "") -> int:
             if call:
                 work.log(CallEnded(job=job.id, call=call, content={"note": event.id}))
             work.log(event)
-            done = Step(job=job.id, key=key, kind="note", name=note.kind, state="done", result=event.id, call=call)
+            done = msgspec.structs.replace(run.journal.step(key, "note", note.kind, "done", call=call), result=event.id)
             work.tx.put(done)
             return done
 
@@ -164,7 +146,7 @@ async def _write_or_record(run: "JobRun", key: str, kind: str, name: str, write:
     except TransomError as error:
         if error.code in ("aborted", "unavailable"):
             raise
-        failed = Step(job=run.job.id, key=key, kind=kind, name=name, state="done", error=error.info())
+        failed = msgspec.structs.replace(run.journal.step(key, kind, name, "done"), error=error.info())
         run.journal.record(failed)
         return failed
     run.journal.steps[key] = step
@@ -186,17 +168,8 @@ async def wait_for_event(
     known = run.journal.recorded(key, "event", source, arguments)
     if known is None or known.state == "begun":
         now = run.core.clock.now()
-        step = Step(
-            job=run.job.id,
-            key=key,
-            kind="event",
-            name=source,
-            state="waiting",
-            arguments=arguments,
-            until=now + int(timeout * 1000) if timeout is not None else 0,
-            call=call,
-            begun_at=now,
-        )
+        until = now + int(timeout * 1000) if timeout is not None else 0
+        step = run.journal.step(key, "event", source, "waiting", arguments=arguments, call=call, until=until)
         waiting = EventWait(source=source, job=run.job.id, step=key, match=match, since=now)
         run.journal.record(step)
         await run.journal.write(lambda work: work.awaits(waiting))
@@ -205,17 +178,7 @@ async def wait_for_event(
 
 def done(run: "JobRun", key: str, kind: str, name: str, result: Json, arguments: Json = None) -> Step:
     """Record a step that was done at once."""
-    now = run.core.clock.now()
-    step = Step(
-        job=run.job.id,
-        key=key,
-        kind=kind,
-        name=name,
-        state="done",
-        result=result,
-        arguments=arguments,
-        begun_at=now,
-        ended_at=now,
-    )
+    begun = run.journal.step(key, kind, name, "done", arguments=arguments)
+    step = msgspec.structs.replace(begun, result=result, ended_at=begun.begun_at)
     run.journal.record(step)
     return step
