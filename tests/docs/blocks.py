@@ -17,8 +17,7 @@ KINDS: dict[str, frozenset[str]] = {
     "python": frozenset({"", "file"}),
     "yaml": frozenset({"file"}),
     "toml": frozenset({"file", "config", "part"}),
-    "json": frozenset({"", "file"}),
-    "text": frozenset({"", "output", "file"}),
+    "text": frozenset({"", "output"}),
 }
 """What a block of each language may be; anything else is a block that no test would look at.
 
@@ -31,7 +30,6 @@ console model     as console, where the local model is installed
 toml config       settings that the installed plugins must take
 toml part         settings about plugins that are not installed here: they must be what the kernel takes
 … file=PATH       written into the page's folder, for the blocks after it
-json              must be JSON
 text              for people alone: a tree of files, or what a generator wrote
 """
 

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from shell import Page
+from page import Page
 
 
 @pytest.fixture

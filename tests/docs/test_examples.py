@@ -12,7 +12,14 @@ def test_every_block_is_of_a_kind_that_is_tested(path):
     assert not unknown, f"say what they are: {KINDS}"
 
 
+def test_every_kind_of_block_is_used():
+    used = {(block.language, block.kind) for page in PAGES for block in blocks_of(page)}
+    assert used == {(language, kind) for language, kinds in KINDS.items() for kind in kinds}
+
+
 @pytest.mark.parametrize("path", WITH_BLOCKS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_does_what_it_says(path, page):
+    if path.parent == ROOT:
+        page.add_examples()
     for block in blocks_of(path):
         page.do(block)

@@ -3,7 +3,7 @@
 import pytest
 from blocks import Block, anchor, blocks_of
 from expected import Names
-from shell import commands_of
+from page import commands_of
 
 ONE = "11111111-1111-4111-8111-111111111111"
 TWO = "22222222-2222-4222-8222-222222222222"

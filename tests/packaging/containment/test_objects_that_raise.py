@@ -96,7 +96,6 @@ async def test_an_operation_that_raises_is_named(world, bad):
             await w.kernel.call("Break", GetCatalog(), OPERATOR)
 
 
-@pytest.mark.xfail(strict=True, reason="a model's failure is blamed on the agent")
 async def test_a_model_that_raises_fails_its_job_and_is_named(world, bad):
     class Broken:
         name = "broken"
