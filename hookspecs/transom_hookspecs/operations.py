@@ -48,7 +48,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         audit: the action's name in the audit trail (`run.start`); empty when the operation writes nothing.
         idempotent: whether it takes an Idempotency-Key and answers a repeated one as the first.
         stream: whether it only checks, and the door then watches.
-        late: the handler asks for the permission itself, because it depends on the object (a job, an agent).
+        late: the handler asks for the permission itself, because it depends on the object (a job, an agent), and
+            sees to repeated keys itself where the operation is idempotent.
     """
 
     name: str

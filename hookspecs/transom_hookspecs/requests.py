@@ -323,3 +323,39 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     """Which jobs an event woke."""
 
     jobs: tuple[str, ...]
+
+
+class GetJobBoard(msgspec.Struct, frozen=True, kw_only=True):
+    """The board of the tree that a job belongs to."""
+
+    id: str
+
+
+class NoteView(msgspec.Struct, frozen=True, kw_only=True):
+    """A note as callers see it; without the right to read content, `text` and `tags` are left out.
+
+    Parameters:
+        id: its number in the tree.
+        at: when it was pinned, in milliseconds (Unix).
+        supersedes, superseded_by: numbers of other notes, or 0.
+    """
+
+    id: int
+    kind: str
+    job: str
+    agent: str
+    at: int
+    text: str = ""
+    tags: tuple[str, ...] = ()
+    supersedes: int = 0
+    superseded_by: int = 0
+    tainted: bool = False
+    labels: tuple[str, ...] = ()
+
+
+class JobBoard(msgspec.Struct, frozen=True, kw_only=True):
+    """The notes in the order they were pinned; `content`: whether their words are shown."""
+
+    tree: str
+    notes: tuple[NoteView, ...]
+    content: bool = True

@@ -63,7 +63,6 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
             A plain function runs in a thread.
         approval: the rule under which a person must agree before each call; None asks nobody.
         timeout: seconds for one attempt.
-        secret_env: names of secrets that its process needs in plain (approved by an operator).
     """
 
     name: str
@@ -74,7 +73,6 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     annotations: Annotations = Annotations()
     approval: Rule | None = None
     timeout: float = 60.0
-    secret_env: tuple[str, ...] = ()
 
     @property
     def repeatable(self) -> bool:

@@ -130,6 +130,7 @@ def _keep(run: "JobRun", key: str, result: ToolResult) -> None:
 
 async def _prepare(run: "JobRun", key: str, call: ToolCall) -> Prepared:
     """What the journal has of a call, or what policy says of a new one."""
+    call = msgspec.structs.replace(call, arguments=cast("JsonObject", run.filters.value("arguments", call.arguments)))
     function = run.core.catalog.functions.get(call.function)
     step = run.journal.recorded(key, "call", call.function, call.arguments)
     if step is not None:
@@ -176,16 +177,16 @@ def _asking(run: "JobRun", call: ToolCall, step: Step, function: Function, rule:
     return Prepared(call=call, step=step, function=function, wait=wait)
 
 
+def _use(run: "JobRun", name: str, arguments: JsonObject, function: Function) -> ToolUse:
+    """A call as hooks see it."""
+    tool = run.core.catalog.tools[name.partition(".")[0]][1]
+    sends_out = tool.remote or function.annotations.open_world_hint
+    return ToolUse(tenant=run.tenant, job=run.job, function=name, arguments=arguments, sends_out=sends_out)
+
+
 async def policy(run: "JobRun", call: ToolCall, function: Function) -> Verdict:
     """The strictest of the function's own rule and what plugins say."""
-    tool = run.core.catalog.tools[call.function.partition(".")[0]][1]
-    use = ToolUse(
-        tenant=run.tenant,
-        job=run.job,
-        function=call.function,
-        arguments=call.arguments,
-        sends_out=tool.remote or function.annotations.open_world_hint,
-    )
+    use = _use(run, call.function, call.arguments, function)
     verdict = Verdict(ruling="ask", rule=function.approval) if function.approval is not None else Verdict(ruling="allow")
     said = await run.core.hooks.strictest("before_tool", use)
     if said is not None and STRICTNESS[said.ruling] > STRICTNESS[verdict.ruling]:
@@ -308,7 +309,7 @@ async def _execute(run: "JobRun", step: Step, function: Function) -> Step:
 
 async def _run_function(run: "JobRun", context: FunctionContext, function: Function, arguments: JsonObject, step: Step) -> Json:
     hooks = run.core.hooks
-    use = ToolUse(tenant=run.tenant, job=run.job, function=step.name, arguments=arguments, sends_out=True)
+    use = _use(run, step.name, arguments, function)
     async with hooks.around("around_tool", use) if hooks.has("around_tool") else nullcontext():
         if inspect.iscoroutinefunction(function.call):
             result = await function.call(context, arguments)

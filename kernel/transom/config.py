@@ -99,9 +99,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The kernel's settings, and the plugins' tables as they were written.
 
     Parameters:
-        data: the data folder.
+        data: the data folder; in the file, relative to the file's folder.
         store, engine: which of the registered ones; empty means the only one.
-        bundle: folders with `agents/` and `flows/` of one's own, beside the bundles of plugins.
+        bundle: folders with `agents/` and `flows/` of one's own, relative to the file's folder.
         tables: plugin name to its table.
     """
 
@@ -152,6 +152,8 @@ def load(path: str = "", environment: Mapping[str, str] | None = None, **changes
         if not isinstance(place, dict):
             raise TransomError("invalid_argument", f"{path}: {name!r} must be a table, as {name.upper()}__{key.upper()} is set")
         place[key or name] = literal(text)
+    if path and "TRANSOM_DATA" not in (environment if environment is not None else os.environ):
+        values["data"] = str(Path(path).parent / str(values.get("data", "transom-data")))
     tables = {k: values.pop(k) for k in list(values) if k not in OWN}
     for name, table in tables.items():
         if not isinstance(table, dict):

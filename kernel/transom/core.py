@@ -176,7 +176,8 @@ class Core:
             stack.callback(self._tasks.cancel_scope.cancel)
             self.spawn(self._timers.run, name="timers")
             if self._store is not None:
-                self._hub = Hub(self._store, self._on_job, self._on_anything)
+                told = self._on_ended if self.hooks.has("on_job_ended") else None
+                self._hub = Hub(self._store, self._on_job, self._on_anything, told)
                 self.spawn(self._run_hub, name="changes")
             await self._open_plugins(stack)
             if self._store is not None and self.hooks.has("on_audit"):
@@ -352,10 +353,13 @@ class Core:
         """A job gave its worker back and is due at a time."""
         self.engine.wake(tenant, job, at)
 
-    def ended(self, tenant: str, job: Job) -> None:
-        """A job ended here."""
-        if self.hooks.has("on_job_ended"):
-            self.spawn(self.hooks.tell, "on_job_ended", tenant, job, name="on_job_ended")
+    def _on_ended(self, tenant: str, job: str) -> None:
+        self.spawn(self._tell_ended, tenant, job, name="on_job_ended")
+
+    async def _tell_ended(self, tenant: str, identity: str) -> None:
+        job = await self.store.get(tenant, Job, identity)
+        if job is not None:
+            await self.hooks.tell("on_job_ended", tenant, job)
 
     def _on_job(self, tenant: str, job: str) -> None:
         if (running := self.running.get((tenant, job))) is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from transom_hookspecs import (
+    AuditEntry,
     CallEnded,
     Caller,
     DecideApproval,
@@ -56,6 +57,7 @@ async def decide(call: OperationCall, request: DecideApproval) -> Decided:
     if not wait.open:
         return decided_before(wait, request, caller)
     check_request(wait, request)
+    request = filtered(core, job, tenant, request)
     verdict = Choice.of(wait, request, core)
     try:
         return await call.transact(
@@ -73,6 +75,13 @@ class AlreadyOver(Exception):
     def __init__(self, wait: Wait) -> None:
         super().__init__(wait.id)
         self.wait = wait
+
+
+def filtered(core: "Core", job: Job, tenant: str, request: DecideApproval) -> DecideApproval:
+    """The person's words as they are recorded."""
+    filters = core.filters_for(job, tenant)
+    answer, comment = filters.value("person", request.answer), filters.text("person", request.comment)
+    return msgspec.structs.replace(request, answer=answer, comment=comment)
 
 
 def decided_before(wait: Wait, request: DecideApproval, caller: Caller) -> Decided:
@@ -97,6 +106,8 @@ def check_request(wait: Wait, request: DecideApproval) -> None:
             {"reason": "interrupt_changed", "wait": wait.id},
         )
     answering = wait.kind in ("question", "restart")
+    if wait.kind == "question" and request.approved:
+        raise TransomError("invalid_argument", f"wait {wait.id} is a question: answer it, or decline it by a no")
     if request.approved is None and not answering:
         raise TransomError("invalid_argument", f"wait {wait.id} ({wait.kind}): say approve or deny")
     if answering and request.approved is None:
@@ -259,6 +270,9 @@ def _expire(work: TreeWork, identity: str) -> None:
 
 def expire_in(work: TreeWork, wait: Wait) -> None:
     """Decline a wait in a transaction that is under way."""
+    details: JsonObject = {"wait": wait.id, "kind": wait.kind, "function": wait.function, "outcome": "expired"}
+    work.tx.audit(AuditEntry(action="approval.decide", caller=SYSTEM_EXPIRY, door="runtime", object=wait.job, details=details))
+    work.tx.touch("audit")
     close(work, wait, declined(wait, "expired", ""), SYSTEM_EXPIRY, "", DecideApproval(wait=wait.id))
 
 
@@ -272,16 +286,16 @@ async def edit(call: OperationCall, request: EditWait) -> WaitView:
     if not wait.rule.edit or not wait.function:
         raise TransomError("failed_precondition", f"wait {wait.id}: its rule allows no change of the arguments")
     schemas.require(core.catalog.functions[wait.function].input_schema, request.arguments, "arguments")
-    shown = core.filters_for(job, tenant).value("arguments", request.arguments)
+    arguments = core.filters_for(job, tenant).value("person", request.arguments)
 
     def write(work: TreeWork) -> Wait:
         current = work.tx.get(Wait, wait.id)
         if current is None or not current.open:
             raise TransomError("aborted", f"wait {wait.id} is already over", {"reason": "already_decided"})
-        token = make_token(core.secret, wait.id, request.arguments, wait.rule)
-        changed = work.tx.update(current, arguments=request.arguments, shown=shown, token=token, votes=())
+        token = make_token(core.secret, wait.id, arguments, wait.rule)
+        changed = work.tx.update(current, arguments=arguments, shown=arguments, token=token, votes=())
         by = f"{call.origin.caller.kind}:{call.origin.caller.id}"
-        work.log(WaitEdited(job=wait.job, wait=wait.id, by=by, token=token, shown=shown))
+        work.log(WaitEdited(job=wait.job, wait=wait.id, by=by, token=token, shown=arguments))
         work.finish()
         return changed
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from transom_hookspecs import Change, Entry, Store
+from transom_hookspecs import Change, Entry, JobEnded, Store
 
 TAIL = 1_000
 SLICE = 200
@@ -83,9 +83,15 @@ class Tail:
 class Hub:
     """Hands out the store's changes: to tails, to topics, and to the kernel for jobs."""
 
-    def __init__(self, store: Store, on_job: Callable[[str, str], None], on_wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        on_job: Callable[[str, str], None],
+        on_wake: Callable[[], None],
+        on_ended: Callable[[str, str], None] | None = None,
+    ) -> None:
         self._store = store
-        self._on_job, self._on_wake = on_job, on_wake
+        self._on_job, self._on_wake, self._on_ended = on_job, on_wake, on_ended
         self._tails: dict[str, Tail] = {}
         self._young: deque[str] = deque()
         self._topics: dict[str, Signal] = {}
@@ -100,6 +106,10 @@ class Hub:
     def _take(self, change: Change) -> None:
         kind, _, rest = change.topic.partition("/")
         if kind == "tree":
+            if self._on_ended is not None:
+                for entry in change.entries:
+                    if isinstance(entry.event, JobEnded):
+                        self._on_ended(rest.partition("/")[0], entry.event.job)
             if tail := self._tails.get(rest):
                 tail.extend(change.entries)
             elif change.entries and change.entries[0].seq == 1:

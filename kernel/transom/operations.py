@@ -126,7 +126,7 @@ async def call(core: "Core", name: str, request: msgspec.Struct, origin: Origin)
     check_tenant(core, origin)
     check_key(origin.key)
     digest = ""
-    if operation.idempotent and origin.key:
+    if operation.idempotent and not operation.late and origin.key:
         digest = schemas.digest([name, origin.tenant, msgspec.to_builtins(request)])
     made = OperationCall(core, operation, origin, digest)
     try:

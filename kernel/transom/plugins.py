@@ -106,9 +106,10 @@ def load(config: Config, extra: Sequence[type] = (), *, entry_points: bool = Tru
             plugin = build(found, cls, config)
             register(found, plugin, manager)
         except TransomError as error:
-            if not lenient and found.name not in config.plugins.optional:
-                raise
-            log.warning("%s", error.message)
+            if not lenient:
+                if found.name not in config.plugins.optional:
+                    raise
+                log.warning("%s", error.message)
             infos.append(found.info("failed", error.message))
             continue
         plugins[found.name] = plugin

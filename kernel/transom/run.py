@@ -180,9 +180,7 @@ class JobRun:
     async def _end(self, how: Ended) -> None:
         self._over = True
         with anyio.CancelScope(shield=True):
-            job = await self.journal.write(lambda work: self._write_end(work, how))
-        if job is not None:
-            self.core.ended(self.tenant, job)
+            await self.journal.write(lambda work: self._write_end(work, how))
 
     def _write_end(self, work: TreeWork, how: Ended) -> Job:
         job = work.tx.get(Job, self.job.id)

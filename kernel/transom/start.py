@@ -114,6 +114,8 @@ async def start(core: "Core", request: StartJob, origin: Origin, parent: Parent 
     offer = await permitted(core, request, origin, parent.job if parent else None)
     check_input(core, offer, request.input)
     conversation = await continued(core, request, origin)
+    if conversation and not offer.agent.conversations:
+        raise TransomError("failed_precondition", f"conversation: the agent {request.agent!r} takes part in none")
     job = new_job(core, request, origin, offer, identity, parent)
     job = msgspec.structs.replace(job, digest=digest, id_from=id_from, conversation=conversation)
     value = core.filters_for(job, origin.tenant).value("input", request.input)

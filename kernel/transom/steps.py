@@ -38,6 +38,7 @@ async def delegate(
     run: "JobRun", key: str, agent: str, input: Json, timeout: float | None = None, tags: Sequence[str] = (), call: str = ""
 ) -> Json:
     """`delegate` under a key that was taken already; `call` is the model's call that asked for it."""
+    input = run.filters.value("input", input)
     arguments: JsonObject = {"input": input, "timeout": timeout, "tags": list(tags)}
     step = run.journal.recorded(key, "delegate", agent, arguments)
     if step is None or step.state == "begun":
@@ -68,6 +69,7 @@ async def ask(
     call: str = "",
 ) -> Json:
     """`ask` under a key that was taken already."""
+    message, details = run.filters.text("model", message), run.filters.value("model", details)
     arguments: JsonObject = {"message": message, "choices": list(choices), "details": details}
     known = run.journal.recorded(key, "ask", kind, arguments)
     if known is None or known.state == "begun":
@@ -79,10 +81,10 @@ async def ask(
             run.job,
             step,
             kind=kind,
-            message=run.filters.text("model", message),
+            message=message,
             rule=rule or Rule(),
             arguments=details,
-            shown=run.filters.value("model", details),
+            shown=details,
             schema=schema,
             choices=choices,
             seconds=timeout,

@@ -17,6 +17,7 @@ OWN_OPERATIONS: tuple[Operation, ...] = tuple(
         handler=cast(Any, handler),
         audit=audit,
         late=late,
+        idempotent=request in (table.StartJob, table.PublishEvent),
         description=inspect.getdoc(request) or "",
     )
     for request, response, permission, handler, audit, late in (

@@ -44,7 +44,6 @@ class TreeWork:
         self.tx = tx
         self.tree = tree
         self.events: list[Event] = []
-        self.ended: list[str] = []
         self._active = 0
         self._waits = 0
         self._events = 0
@@ -137,7 +136,6 @@ class TreeWork:
         if not own:
             self.tx.touch(f"job/{self.tx.tenant}/{job.id}")
         self.log(JobEnded(job=job.id, status=how.status, output=how.output, error=how.error, card=how.card))
-        self.ended.append(job.id)
         return ended
 
     def _close_waits(self, job: Job) -> None:

