@@ -40,6 +40,7 @@ from .doors import Door, DoorHooks, Encoder, RequestHead
 from .engines import Engine, EngineHooks
 from .errors import (
     CODES,
+    RUNTIME_ERRORS,
     Code,
     ConcurrentUse,
     ErrorInfo,
@@ -183,6 +184,7 @@ __all__ = [
     "KERNEL_RECORDS",
     "NAME",
     "NEVER",
+    "RUNTIME_ERRORS",
     "SPEC_VERSION",
     "SYSTEM",
     "Access",

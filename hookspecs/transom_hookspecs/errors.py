@@ -9,7 +9,8 @@ Every error a caller may see is a `TransomError`; a door maps its `code` once, i
     ├── ConcurrentUse            a Context was called while its previous call was still open
     └── Nondeterminism           a replay asked for another step than the journal holds
 
-Anything else that reaches the kernel is a bug and is reported as `internal`, without its text.
+Anything else is `internal`. What an agent or a function raised is told in its own words, filtered; what the kernel or
+a plugin raised goes to the log, and its text is told to nobody.
 """
 
 from collections.abc import Mapping
@@ -123,3 +124,8 @@ class Nondeterminism(TransomError):
             "that is not a step (time, random numbers, the environment); use ctx.now() and ctx.random(), or raise its version",
             {"reason": "nondeterminism", "step": key},
         )
+
+
+RUNTIME_ERRORS: tuple[type[TransomError], ...] = (Stale, StoreUnavailable, ConcurrentUse, Nondeterminism)
+"""Errors of the runtime itself: they say nothing about a step, are never recorded as its outcome, and nobody's
+`on_error` takes them."""

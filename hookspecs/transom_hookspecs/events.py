@@ -174,7 +174,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Parameters:
         deciders: `role:<name>`, `person:<id>`, `team:<name>`; empty means whoever may decide in this tenant.
         count: how many distinct people must say yes.
-        four_eyes: nobody decides in a job that they started.
+        four_eyes: nobody says yes in a job that they started; a no of theirs counts.
         confirm: the acting person herself confirms, and nobody else need.
         veto: one no ends it, also when others are still needed; always so for `count` 1.
         typed: the argument whose value the decider must type.

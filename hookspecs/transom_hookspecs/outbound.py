@@ -1,7 +1,7 @@
 """The outbound service: the one way out, with two doors.
 
-Both hand out an httpx transport (typed by shape, so that this package needs no httpx): secrets are resolved,
-recorded calls answer and calls are traced in one place.
+Both hand out an httpx transport (typed by shape, so that this package needs no httpx), so that what is true of every
+request is in one place.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The identity and policy family: deciding hooks. A hook that raises denies, and that is audited."""
+"""The identity and policy family: deciding hooks. A hook that raises denies."""
 
 from typing import Literal, Protocol
 

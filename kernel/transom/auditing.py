@@ -32,7 +32,11 @@ async def tell(core: "Core") -> None:
 async def _tell_one(core: "Core", impl: Impl) -> None:
     with core.topic("audit") as changed:
         while impl.failures < OFF_AFTER:
-            told = [await _tell_of(core, impl, tenant) for tenant in core.config.tenants]
+            try:
+                told = [await _tell_of(core, impl, tenant) for tenant in core.config.tenants]
+            except TransomError as error:
+                log.warning("audit receivers go on when the store takes work again: %s", error.message)
+                told = []
             if not any(told):
                 with anyio.move_on_after(LOOK):
                     await changed()

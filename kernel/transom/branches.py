@@ -1,17 +1,34 @@
 """Branches of a job that run at once, and what becomes of those that lose."""
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
 
-from transom_hookspecs import EventWait, Job, Step, Wait, WaitDecided
+from transom_hookspecs import (
+    RUNTIME_ERRORS,
+    CallEnded,
+    ErrorInfo,
+    EventWait,
+    Job,
+    Step,
+    TransomError,
+    Wait,
+    WaitDecided,
+)
 
+from .groups import in_words
 from .tree import Ended, TreeWork
 
 if TYPE_CHECKING:
     from .run import JobRun
+
+
+ABANDONED = ErrorInfo(code="canceled", message="another branch ended first", details={"reason": "abandoned"})
+
+log = logging.getLogger("transom.jobs")
 
 
 async def fan_out(run: "JobRun", branches: Sequence[Callable[[], Awaitable[None]]]) -> None:
@@ -38,17 +55,31 @@ async def fan_out(run: "JobRun", branches: Sequence[Callable[[], Awaitable[None]
         run.live -= others
 
 
-async def record_and_abandon(run: "JobRun", key: str, step: Step | None, *, keep: int) -> None:
-    """Record how branches ended, and cancel what those that lost still wait for."""
+async def record_failure(run: "JobRun", key: str, kind: str, error: Exception) -> TransomError:
+    """Record that branches failed, so that every replay fails the same; returns the error to raise.
+
+    What a branch raised that is no TransomError becomes one, in the first life too.
+    """
+    if isinstance(error, RUNTIME_ERRORS):
+        raise error
+    if not isinstance(error, TransomError):
+        log.error("a branch of job %s raised", run.job.id, exc_info=error)
+        error = TransomError("internal", run.filters.text("error", f"a branch raised {in_words(error)}"))
+    step = msgspec.structs.replace(run.journal.step(key, kind, "", "done"), error=error.info())
+    await record_and_abandon(run, key, step, keep=-1)
+    return error
+
+
+async def record_and_abandon(run: "JobRun", key: str, step: Step, *, keep: int) -> None:
+    """Record how branches ended, and cancel what those that lost still wait for or were about to do."""
     lost = [
         s
         for s in run.journal.steps.values()
-        if s.state == "waiting" and s.key.startswith(f"{key}.") and not s.key.startswith(f"{key}.{keep + 1}.")
+        if s.state != "done" and s.key.startswith(f"{key}.") and not s.key.startswith(f"{key}.{keep + 1}.")
     ]
-    if step is not None:
-        run.journal.record(step)
+    run.journal.record(step)
     for each in lost:
-        run.journal.steps[each.key] = msgspec.structs.replace(each, state="done")
+        run.journal.steps[each.key] = msgspec.structs.replace(each, state="done", error=ABANDONED)
     if lost:
         await run.journal.write(lambda work: abandon(work, lost))
 
@@ -57,8 +88,12 @@ def abandon(work: TreeWork, steps: Sequence[Step]) -> None:
     """Cancel the children and waits of steps that nobody waits for any more."""
     tx = work.tx
     for step in steps:
-        child = tx.get(Job, step.child) if step.child else None
-        tx.put(msgspec.structs.replace(step, state="done", result=None))
+        kept = tx.get(Step, step.job, step.key) or step
+        child = tx.get(Job, kept.child) if kept.child else None
+        if kept.state != "done":
+            tx.put(msgspec.structs.replace(kept, state="done", error=ABANDONED, ended_at=tx.now))
+            if kept.call:
+                work.log(CallEnded(job=kept.job, call=kept.call, error=ABANDONED))
         if child is not None:
             work.end(child, Ended(status="cancelled"))
         for wait in tx.select(Wait, "job", {"job": step.job, "open": True}):

@@ -5,6 +5,7 @@ again only when its function may be repeated; any other waits for a person.
 """
 
 import inspect
+import logging
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -15,6 +16,7 @@ import anyio.to_thread
 import msgspec
 
 from transom_hookspecs import (
+    RUNTIME_ERRORS,
     CallEnded,
     Caller,
     CallStarted,
@@ -43,6 +45,8 @@ from .tree import TreeWork
 
 if TYPE_CHECKING:
     from .run import JobRun
+
+log = logging.getLogger("transom.jobs")
 
 
 class FunctionContext:
@@ -76,14 +80,11 @@ class Prepared(msgspec.Struct, kw_only=True):
 
 async def make(run: "JobRun", key: str, calls: Sequence[ToolCall], message: str) -> list[ToolResult]:
     """Make calls at once, each under `<key>.<i>`; results in their order."""
-    limits = run.core.config.limits
-    if len(calls) > limits.parallel_calls:
-        calls, late = calls[: limits.parallel_calls], calls[limits.parallel_calls :]
-    else:
-        late = ()
     ordinary: dict[int, Prepared] = {}
     for i, call in enumerate(calls):
-        if call.function not in OWN_FUNCTIONS and not call.function.startswith("agent."):
+        if refused := _refused(run, i, call):
+            ordinary[i] = _never(run, f"{key}.{i + 1}", call, refused)
+        elif call.function not in OWN_FUNCTIONS and not call.function.startswith("agent."):
             ordinary[i] = await _prepare(run, f"{key}.{i + 1}", call)
     await _begin(run, ordinary, calls, key, message)
     results: dict[int, ToolResult] = {}
@@ -101,12 +102,27 @@ async def make(run: "JobRun", key: str, calls: Sequence[ToolCall], message: str)
         await branches.fan_out(run, [partial(one, i) for i in range(len(calls))])
     for i in range(len(calls)):
         _keep(run, f"{key}.{i + 1}", results[i])
-    return [results[i] for i in range(len(calls))] + [_too_many(call, limits.parallel_calls) for call in late]
+    return [results[i] for i in range(len(calls))]
 
 
-def _too_many(call: ToolCall, most: int) -> ToolResult:
-    message = f"not made: at most {most} calls at once; make it in your next turn"
-    return ToolResult(call=call.id, function=call.function, error=ErrorInfo(code="resource_exhausted", message=message))
+def _refused(run: "JobRun", index: int, call: ToolCall) -> ErrorInfo | None:
+    """Why a call is not even looked at."""
+    most = run.core.config.limits.parallel_calls
+    if index >= most:
+        message = f"not made: at most {most} calls at once; make it in your next turn"
+        return ErrorInfo(code="resource_exhausted", message=message)
+    if call.id in run.not_offered:
+        return ErrorInfo(code="permission_denied", message=f"{call.function} is not among the functions you were offered")
+    return None
+
+
+def _never(run: "JobRun", key: str, call: ToolCall, error: ErrorInfo) -> Prepared:
+    """A call that is over before anything was asked of it."""
+    known = run.journal.recorded(key, "call", call.function)
+    if known is not None:
+        return Prepared(call=call, step=known, fresh=False)
+    step = run.journal.step(key, "call", call.function, "begun", arguments=call.arguments, call=call.id)
+    return Prepared(call=call, step=_over(run, step, error=error))
 
 
 def _keep(run: "JobRun", key: str, result: ToolResult) -> None:
@@ -285,7 +301,7 @@ async def _execute(run: "JobRun", step: Step, function: Function) -> Step:
     except BaseException as raised:
         if not contained(raised):
             raise
-        run.core.report(f"function {step.name} in job {run.job.id}", raised)
+        log.exception("function %s failed in job %s", step.name, run.job.id)
         error = ErrorInfo(
             code="internal",
             message=f"{step.name} failed: {in_words(raised)}",
@@ -318,9 +334,12 @@ async def _run_function(run: "JobRun", context: FunctionContext, function: Funct
             if inspect.isawaitable(result):
                 result = await result
     try:
-        return cast(Json, msgspec.json.decode(msgspec.json.encode(result)))
+        plain = cast("Json", msgspec.json.decode(msgspec.json.encode(result)))
     except (TypeError, ValueError, RecursionError) as error:
         raise TransomError("internal", f"{step.name} returned something that is no JSON: {error}") from error
+    if function.output_schema is not None and (wrong := schemas.checker(function.output_schema)(plain)):
+        raise TransomError("internal", f"{step.name} returned something that its output schema forbids {wrong}")
+    return plain
 
 
 def bounded(run: "JobRun", result: Json) -> Json:
@@ -343,7 +362,7 @@ async def _own(run: "JobRun", key: str, call: ToolCall) -> ToolResult:
             await _own_policy(run, call)
         content = await _routed(run, key, call)
     except TransomError as raised:
-        if raised.details.get("reason") in ("stale_worker", "store_unavailable", "nondeterminism"):
+        if isinstance(raised, RUNTIME_ERRORS):
             raise
         error = raised.info()
         step = run.journal.steps[key]

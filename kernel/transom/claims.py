@@ -75,5 +75,7 @@ def timed_out(job: Job) -> Ended:
 
 async def due(core: "Core", tenant: str, identity: str) -> bool:
     """Whether a claim is worth a transaction."""
+    if (tenant, identity) in core.starting:
+        return False  # the start that just committed it hands over its claim
     lease = await core.store.get(SYSTEM, Lease, tenant, identity)
     return lease is not None and (lease.worker == core.store.worker or (not lease.worker and lease.at <= core.clock.now()))

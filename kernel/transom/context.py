@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import TypeVar, cast
 
 import anyio
-import msgspec
 
 from transom_hookspecs import (
     NAME,
@@ -45,6 +44,7 @@ class JobContext:
         self._prefix = prefix
         self._count = 0
         self._open = False
+        self._named: set[str] = set()
 
     @contextmanager
     def _step(self, call: str) -> Iterator[str]:
@@ -110,6 +110,7 @@ class JobContext:
                 said = run.filters.text("model", text)
                 step = steps.done(self._run, key, "say", "", said)
                 run.say(f"{run.job.id}:{key}", said)
+            run.said = cast("str", step.result)
             return cast(str, step.result)
 
     async def ask(
@@ -194,18 +195,17 @@ class JobContext:
             try:
                 await branches_module.fan_out(self._run, [lambda i=i, b=b: run_one(i, b) for i, b in enumerate(branches)])  # type: ignore[misc]
             except Exception as error:
-                info = error.info() if isinstance(error, TransomError) else None
-                step = msgspec.structs.replace(self._run.journal.step(key, "together", "", "done"), error=info)
-                await branches_module.record_and_abandon(self._run, key, step if info else None, keep=-1)
-                raise
+                raise await branches_module.record_failure(self._run, key, "together", error) from error
             return [results[i] for i in range(len(branches))]
 
     async def first(self, *branches: Branch[T]) -> tuple[int, T]:
         """Run branches at once until one ends; see `Context.first`."""
+        if not branches:
+            raise TransomError("invalid_argument", "ctx.first: give at least one branch")
         with self._step("first") as key:
             won = self._run.journal.recorded(key, "first", "")
             if won is not None:
-                index = cast(int, won.result)
+                index = cast(int, outcome(won))
                 return index, await branches[index](self._branch(key, index))
             winner: list[tuple[int, T]] = []
 
@@ -215,8 +215,13 @@ class JobContext:
                     winner.append((i, result))
                     scope.cancel()
 
-            with anyio.CancelScope() as scope:
-                await branches_module.fan_out(self._run, [lambda i=i, b=b: race(i, b, scope) for i, b in enumerate(branches)])  # type: ignore[misc]
+            try:
+                with anyio.CancelScope() as scope:
+                    racing = [lambda i=i, b=b: race(i, b, scope) for i, b in enumerate(branches)]
+                    await branches_module.fan_out(self._run, racing)
+            except Exception as error:
+                if not winner:
+                    raise await branches_module.record_failure(self._run, key, "first", error) from error
             if not winner:
                 await anyio.sleep_forever()  # the whole job is being stopped
             step = steps.done(self._run, key, "first", "", winner[0][0])
@@ -232,6 +237,9 @@ class JobContext:
             raise TransomError(
                 "invalid_argument", f"ctx.named: {name!r} is no name; use letters, digits, - and _, not a number"
             )
+        if name in self._named:
+            raise TransomError("invalid_argument", f"ctx.named: {name!r} was used before; a name is used once")
+        self._named.add(name)
         return JobContext(self._run, f"{self._prefix}{name}.")
 
     async def history(self, limit: int = 200) -> list[Item]:

@@ -1,10 +1,11 @@
 """The kernel: it implements `transom_hookspecs.Kernel`, and holds what the other modules share."""
 
 import logging
+import sys
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -87,6 +88,7 @@ class Core:
         self.outbound: Outbound = OutboundService(config)
         self.catalog = Catalog(config)
         self.catalog.fill(self.hooks, agents)
+        self.operation_plugins: dict[str, str] = {}
         self.operations: Mapping[str, Operation] = self._operations()
         self.filters: list[tuple[str, Filter]] = self.hooks.collect("register_filters")
         self._services = self._collect_services()
@@ -95,11 +97,12 @@ class Core:
         self._engine: Engine | None = self._chosen("register_engines", config.engine, "engine")
         self.advancing: set[tuple[str, str]] = set()
         self.running: dict[tuple[str, str], run.JobRun] = {}
+        self.starting: set[tuple[str, str]] = set()
         self.claims: dict[tuple[str, str], claims.Claim] = {}
         self.secret = b""
         self._problems: deque[tuple[int, str]] = deque(maxlen=MAX_PROBLEMS)
         self._watchdog = Watchdog()
-        self._timers = Timers()
+        self._timers = Timers(self.report)
         self._tasks: TaskGroup | None = None
         self._hub: Hub | None = None
 
@@ -113,6 +116,7 @@ class Core:
                     "failed_precondition", f"plugin {plugin!r} registers operation {operation.name!r}, which is there already"
                 )
             found[operation.name] = operation
+            self.operation_plugins[operation.name] = plugin
         return found
 
     def _collect_services(self) -> dict[object, object]:
@@ -205,8 +209,7 @@ class Core:
         for name, plugin in sorted(self.instances.items()):
             life = getattr(plugin, "run", None)
             if life is not None:
-                with blamed(name, "run"):
-                    await stack.enter_async_context(life(self))
+                await stack.enter_async_context(life_of(name, life(self)))
 
     async def _run_hub(self) -> None:
         while True:
@@ -331,12 +334,13 @@ class Core:
         except StoreUnavailable as error:
             log.warning("job %s goes on when the store takes work again: %s", job, error.message)
         except Exception as error:  # noqa: BLE001 - it is reported
-            self.report(f"advance of job {job}", error)
+            self.report("the advance of a job", error)
 
     # -- for the other modules ----------------------------------------------------------------------------
 
     def launch(self, tenant: str, job: Job, value: Json) -> None:
         """A job was committed: its claim is handed to the engine, when the start made it."""
+        self.starting.discard((tenant, job.id))
         if self.engine.local:
             self.claims[tenant, job.id] = claims.Claim(job=job, epoch=1, input=value)
         self.engine.launch(tenant, job.id)
@@ -401,3 +405,20 @@ class Core:
     async def descendants(self, tenant: str, job: Job) -> set[str]:
         """A job and all below it."""
         return jobs.below(job.id, await self.store.select(tenant, Job, "tree", {"tree": job.tree}, limit=10_000))
+
+
+@asynccontextmanager
+async def life_of(plugin: str, life: AbstractAsyncContextManager[None]) -> AsyncIterator[None]:
+    """A plugin's `run`; what it raises at its start or end names it, what is raised inside passes."""
+    with blamed(plugin, "run"):
+        await life.__aenter__()
+    try:
+        yield
+    except BaseException:
+        kind, error, trace = sys.exc_info()
+        with blamed(plugin, "run"):
+            if await life.__aexit__(kind, error, trace):
+                return
+        raise
+    with blamed(plugin, "run"):
+        await life.__aexit__(None, None, None)

@@ -21,6 +21,7 @@ from transom_hookspecs import (
     ListApprovals,
     Outcome,
     Step,
+    ToolUse,
     TransomError,
     Vote,
     Wait,
@@ -61,7 +62,7 @@ async def decide(call: OperationCall, request: DecideApproval) -> Decided:
     verdict = Choice.of(wait, request, core)
     try:
         return await call.transact(
-            lambda tx: apply(TreeWork(tx, wait.tree), wait.id, verdict, caller, request),
+            lambda tx: apply(TreeWork(tx, wait.tree), wait, verdict, caller, request),
             object=wait.job,
             details={"wait": wait.id, "kind": wait.kind, "function": wait.function, "outcome": verdict.outcome},
         )
@@ -195,18 +196,19 @@ def restart_choice(wait: Wait, answer: Json, core: "Core") -> Choice:
     return Choice(outcome="denied", fatal=True, error=ErrorInfo(code="aborted", message=message, details={"reason": "restart"}))
 
 
-def apply(work: TreeWork, identity: str, choice: Choice, caller: Caller, request: DecideApproval) -> Decided:
-    """Vote, or decide, inside a transaction.
+def apply(work: TreeWork, seen: Wait, choice: Choice, caller: Caller, request: DecideApproval) -> Decided:
+    """Vote, or decide, inside a transaction; `seen` is the wait that the request was checked against.
 
     Raises:
         AlreadyOver: somebody else was first.
+        TransomError: failed_precondition, when its arguments were changed meanwhile.
     """
     tx = work.tx
-    wait = tx.get(Wait, identity)
+    wait = tx.get(Wait, seen.id)
     assert wait is not None
     if not wait.open:
         raise AlreadyOver(wait)
-    if request.token and request.token != wait.token:
+    if wait.token != seen.token:
         raise TransomError("failed_precondition", f"wait {wait.id} changed since it was shown", {"reason": "interrupt_changed"})
     by = f"{caller.kind}:{caller.id}"
     approved = choice.outcome in ("approved", "answered")
@@ -276,6 +278,22 @@ def expire_in(work: TreeWork, wait: Wait) -> None:
     close(work, wait, declined(wait, "expired", ""), SYSTEM_EXPIRY, "", DecideApproval(wait=wait.id))
 
 
+async def check_edit(core: "Core", tenant: str, job: Job, wait: Wait, arguments: JsonObject) -> None:
+    """New arguments pass what the first ones passed: schema, size and policy."""
+    function = core.catalog.functions.get(wait.function)
+    if function is None:
+        raise TransomError("failed_precondition", f"wait {wait.id}: there is no function {wait.function!r} any more")
+    schemas.require(function.input_schema, arguments, "arguments")
+    if len(msgspec.json.encode(arguments)) > core.config.limits.arguments:
+        raise TransomError("invalid_argument", f"arguments: larger than {core.config.limits.arguments} bytes")
+    tool = core.catalog.tools[wait.function.partition(".")[0]][1]
+    sends_out = tool.remote or function.annotations.open_world_hint
+    use = ToolUse(tenant=tenant, job=job, function=wait.function, arguments=arguments, sends_out=sends_out)
+    verdict = await core.hooks.strictest("before_tool", use)
+    if verdict is not None and verdict.ruling == "deny":
+        raise TransomError("permission_denied", f"{wait.function} is not permitted with these arguments: {verdict.reason}")
+
+
 async def edit(call: OperationCall, request: EditWait) -> WaitView:
     """Change the arguments that wait; votes are cleared, and what was shown before no longer counts."""
     core, tenant = call.core, call.origin.tenant
@@ -285,7 +303,7 @@ async def edit(call: OperationCall, request: EditWait) -> WaitView:
     await call.require("jobs.edit", wait.id, job, wait.rule)
     if not wait.rule.edit or not wait.function:
         raise TransomError("failed_precondition", f"wait {wait.id}: its rule allows no change of the arguments")
-    schemas.require(core.catalog.functions[wait.function].input_schema, request.arguments, "arguments")
+    await check_edit(core, tenant, job, wait, request.arguments)
     arguments = core.filters_for(job, tenant).value("person", request.arguments)
 
     def write(work: TreeWork) -> Wait:

@@ -7,6 +7,8 @@ of its text; it never passes it on.
 import logging
 from collections.abc import Sequence
 
+import msgspec
+
 from transom_hookspecs import Filter, FilterScope, Json, Source, TextFilter
 
 log = logging.getLogger("transom.filters")
@@ -57,6 +59,7 @@ class Pipe:
 
     def feed(self, text: str) -> str:
         """More of the text; returns what has passed every filter."""
+        text = storable(text)
         for each in self._filters:
             text = each.feed(text)
         return text
@@ -94,15 +97,16 @@ class Filters:
         return Pipe(opened)
 
     def text(self, source: Source, text: str) -> str:
-        """A whole text."""
+        """A whole text, such that it can be stored."""
+        text = storable(text)
         if not self._filters or not text:
             return text
         pipe = self.open(source)
         return pipe.feed(text) + pipe.end()
 
     def value(self, source: Source, value: Json) -> Json:
-        """Every text of a JSON value, keys too."""
-        if not self._filters:
+        """Every text of a JSON value, keys too, such that it can be stored."""
+        if not self._filters and encodes(value):
             return value
         if isinstance(value, str):
             return self.text(source, value)
@@ -111,6 +115,26 @@ class Filters:
         if isinstance(value, dict):
             return {self.text(source, k): self.value(source, v) for k, v in value.items()}
         return value
+
+
+def encodes(value: Json) -> bool:
+    """Whether every text of a JSON value has only characters that UTF-8 knows."""
+    try:
+        msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def storable(text: str) -> str:
+    """A text with what UTF-8 does not know (half a surrogate pair) replaced; most are as they were."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 class _Withhold:

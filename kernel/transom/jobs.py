@@ -12,6 +12,7 @@ from transom_hookspecs import (
     Catalog,
     Cost,
     CostView,
+    ErrorInfo,
     EventWait,
     GetCatalog,
     GetJob,
@@ -24,6 +25,7 @@ from transom_hookspecs import (
     JobTrace,
     JobView,
     JobWait,
+    Json,
     JsonObject,
     ListJobs,
     PendingStep,
@@ -41,6 +43,7 @@ from transom_hookspecs import (
 )
 
 from . import waits
+from .filters import Filters
 from .operations import OperationCall
 from .start import start
 from .tree import Ended, TreeWork
@@ -74,14 +77,27 @@ async def view(call: OperationCall, job: Job) -> JobView:
     members = await core.store.select(tenant, Job, "tree", {"tree": job.tree}, limit=10_000)
     children = [member for member in members if member.parent == job.id]
     open_waits = [] if job.ended else await core.store.select(tenant, Wait, "job", {"job": job.id, "open": True})
+    facts = brief(job) if content else withheld(brief(job))
     return msgspec.structs.replace(
-        brief(job),
+        facts,
         output=output.value if output else None,
         children=tuple(child.id for child in children),
         approvals=tuple([await waits.view(core, tenant, call.origin.caller, wait, job) for wait in open_waits]),
         cost=await cost(core, tenant, job, members),
         content=content,
     )
+
+
+def withheld(facts: JobView) -> JobView:
+    """A job's facts for those who may not read content: an error says only of which kind it is."""
+    if facts.error is None:
+        return facts
+    return msgspec.structs.replace(facts, error=no_words(facts.error), content=False)
+
+
+def no_words(error: ErrorInfo) -> ErrorInfo:
+    """An error without its text, which may tell of content."""
+    return ErrorInfo(code=error.code, message="(reading this needs the permission to read content)")
 
 
 def brief(job: Job) -> JobView:
@@ -152,7 +168,9 @@ async def list_jobs(call: OperationCall, request: ListJobs) -> JobPage:
     after = parse_cursor(request.cursor)
     page = await call.core.store.select(call.origin.tenant, Job, "recent", {"top": True}, after=after, limit=request.limit)
     cursor = f"{page[-1].created_at}.{page[-1].id}" if len(page) == request.limit else ""
-    return JobPage(jobs=tuple(brief(job) for job in page), cursor=cursor)
+    core, origin = call.core, call.origin
+    seen = [j for j in page if (await core.may(origin.caller, origin.tenant, "jobs.read", j.id, j)).ruling == "allow"]
+    return JobPage(jobs=tuple(withheld(brief(job)) for job in seen), cursor=cursor)
 
 
 def parse_cursor(cursor: str) -> tuple[int, str] | None:
@@ -197,6 +215,8 @@ async def watch_job(call: OperationCall, request: WatchJob) -> WatchGrant:
         job = await call.core.job(call, request.id, "jobs.read")
     await call.require("feeds.read", job.id, job)
     await call.require("content.read", job.id, job)
+    if job.parent:  # its log is the whole tree's
+        await call.require("content.read", job.tree, await call.core.job(call, job.tree, "jobs.read"))
     if request.token and request.token != job.token:
         raise TransomError("invalid_argument", "the cursor's token is not of this job; begin without one")
     since = request.since_seq
@@ -210,7 +230,8 @@ async def get_trace(call: OperationCall, request: GetJobTrace) -> JobTrace:
     job = await call.core.job(call, request.id, "jobs.read")
     steps = await call.core.store.select(call.origin.tenant, Step, "job", {"job": job.id}, limit=10_000)
     steps.sort(key=lambda step: (step.begun_at, key_order(step.key)))
-    return JobTrace(job=await view(call, job), steps=tuple(step_view(step) for step in steps))
+    shown = await view(call, job)
+    return JobTrace(job=shown, steps=tuple(step_view(step, content=shown.content) for step in steps))
 
 
 def key_order(key: str) -> list[tuple[int, str]]:
@@ -218,8 +239,9 @@ def key_order(key: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in key.split(".")]
 
 
-def step_view(step: Step) -> StepView:
+def step_view(step: Step, *, content: bool) -> StepView:
     """A step without what it read and wrote."""
+    error = step.error if content or step.error is None else no_words(step.error)
     return StepView(
         job=step.job,
         key=step.key,
@@ -228,7 +250,7 @@ def step_view(step: Step) -> StepView:
         state=step.state,
         attempt=step.attempt,
         verdict=step.verdict,
-        error=step.error,
+        error=error,
         child=step.child,
         begun_at=step.begun_at,
         ended_at=step.ended_at,
@@ -243,7 +265,8 @@ async def get_wait(call: OperationCall, request: GetJobWait) -> JobWait:
     open_waits = await core.store.select(tenant, Wait, "job", {"job": job.id, "open": True})
     by_step = {wait.step: wait for wait in open_waits}
     failures = [s for s in steps if s.error is not None]
-    last = failures[-1].error.message if failures and failures[-1].error else ""
+    content = (await core.may(call.origin.caller, tenant, "content.read", job.id, job)).ruling == "allow"
+    last = failures[-1].error.message if content and failures and failures[-1].error else ""
     pending = tuple(pending_step(s, by_step.get(s.key), last) for s in steps if s.state != "done")
     return JobWait(
         job=job.id,
@@ -291,7 +314,10 @@ def pending_step(step: Step, wait: Wait | None, last_failure: str) -> PendingSte
 
 async def get_catalog(call: OperationCall, request: GetCatalog) -> Catalog:
     """GetCatalog."""
-    return Catalog(agents=tuple(agent_views(call.core, call.origin.tenant)))
+    core, origin = call.core, call.origin
+    views = agent_views(core, origin.tenant)
+    seen = [v for v in views if (await core.may(origin.caller, origin.tenant, "catalog.read", v.name)).ruling == "allow"]
+    return Catalog(agents=tuple(seen))
 
 
 def agent_views(core: "Core", tenant: str) -> list[AgentView]:
@@ -327,25 +353,27 @@ async def publish_event(call: OperationCall, request: PublishEvent) -> Published
     if not request.source:
         raise TransomError("invalid_argument", "source: must name the event's source")
 
+    payload = Filters(call.core.filters, call.origin.tenant, "", "").value("tool", request.payload)
+
     def write(tx: Tx) -> Published:
         woken = []
         for waiting in tx.select(EventWait, "source", {"source": request.source}, limit=10_000):
             if all(request.payload.get(k) == v for k, v in waiting.match.items()):
-                deliver(tx, waiting, request)
+                deliver(tx, waiting, payload)
                 woken.append(waiting.job)
         return Published(jobs=tuple(woken))
 
     return await call.transact(write, object=request.source)
 
 
-def deliver(tx: Tx, waiting: EventWait, request: PublishEvent) -> None:
+def deliver(tx: Tx, waiting: EventWait, payload: Json) -> None:
     """Give an event to a step that waits for it."""
     step, job = tx.get(Step, waiting.job, waiting.step), tx.get(Job, waiting.job)
     if step is None or job is None or step.state != "waiting":
         return
     work = TreeWork(tx, job.tree)
     work.no_longer_awaits(waiting)
-    work.settle_step(step, result=request.payload)
+    work.settle_step(step, result=payload)
     if step.call:
-        work.log(CallEnded(job=job.id, call=step.call, content=request.payload))
+        work.log(CallEnded(job=job.id, call=step.call, content=payload))
     work.finish()

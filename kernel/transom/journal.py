@@ -6,6 +6,7 @@ What is recorded waits up to `limits.text_flush` to be written together; whoever
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -49,6 +50,11 @@ class Batch:
         self.size = 0
         self.relaxed = True
 
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to write."""
+        return not (self.events or self.steps or self.items or self.costs)
+
     def text(self, job: str, message: str, delta: str) -> None:
         """Add text; the deltas of one batch and message are one event."""
         last = self.events[-1] if self.events else None
@@ -65,7 +71,8 @@ class Journal:
     def __init__(self, core: "Core", tenant: str, job: Job, epoch: int, steps: list[Step]) -> None:
         self.core, self.tenant, self.job, self.epoch = core, tenant, job, epoch
         self.steps = {step.key: step for step in steps}
-        self.failed: BaseException | None = None
+        self.failed: Exception | None = None
+        self.mismatch: Nondeterminism | None = None
         self._batch = Batch()
         self._lock = anyio.Lock(fast_acquire=True)
         self._armed = False
@@ -79,6 +86,8 @@ class Journal:
         Raises:
             Nondeterminism: the record is of another step.
         """
+        if self.mismatch is not None:
+            raise self.mismatch  # an agent that caught it goes no further
         step = self.steps.get(key)
         if step is None:
             if len(self.steps) >= self.core.config.limits.steps:
@@ -90,10 +99,12 @@ class Journal:
             return None
         same = step.kind == kind and step.name == name
         if not same:
-            raise Nondeterminism(key, f"{step.kind} {step.name!r}", f"{kind} {name!r}")
+            self.mismatch = Nondeterminism(key, f"{step.kind} {step.name!r}", f"{kind} {name!r}")
+            raise self.mismatch
         compared = arguments is not None and step.arguments is not None and not self.core.filters
         if compared and schemas.canonical(step.arguments) != schemas.canonical(arguments):
-            raise Nondeterminism(key, f"{kind} {name!r} with other arguments", "called again")
+            self.mismatch = Nondeterminism(key, f"{kind} {name!r} with other arguments", "called again")
+            raise self.mismatch
         return step
 
     def step(
@@ -140,7 +151,7 @@ class Journal:
             await self.write()
         elif first or asyncio.get_running_loop().time() - self._written >= limits.text_flush:
             self._written = asyncio.get_running_loop().time()
-            self.core.spawn(self._write_timed, name=f"journal of {self.job.id}")
+            self.core.spawn(self._write_timed, name="the journal of a job")
         else:
             self._arm()
 
@@ -156,17 +167,17 @@ class Journal:
 
     def _due(self) -> None:
         self._armed = False
-        if self._batch.events or self._batch.steps:
-            self.core.spawn(self._write_timed, name=f"journal of {self.job.id}")
+        if not self._batch.empty:
+            self.core.spawn(self._write_timed, name="the journal of a job")
 
     async def _write_timed(self) -> None:
-        try:
+        with suppress(TransomError):  # kept in `failed`, and raised by the job's own next call
             await self.write()
-        except TransomError as error:
-            self.failed = error  # the job's own next call raises it
 
     async def write(self, extra: Callable[[TreeWork], T] | None = None) -> T | None:
         """Write all that waits, and `extra` with it, in one transaction.
+
+        What waits is every branch's: a branch that is cancelled meanwhile still sees it written.
 
         Raises:
             Stale: another worker has the job, or it has ended.
@@ -175,20 +186,24 @@ class Journal:
         if self.failed is not None:
             raise self.failed
         async with self._lock:
-            batch, self._batch = self._batch, Batch()
-            if extra is None and not batch.events and not batch.steps:
+            if extra is None and self._batch.empty:
                 return None
+            batch, self._batch = self._batch, Batch()
             self._written = asyncio.get_running_loop().time()
+            written: T | None = None
             try:
-                return await self.core.store.transact(
-                    self.tenant, lambda tx: self._apply(tx, batch, extra), relaxed=extra is None and batch.relaxed
-                )
-            except TransomError as error:
+                with anyio.CancelScope(shield=True):
+                    written = await self.core.store.transact(
+                        self.tenant, lambda tx: self._apply(tx, batch, extra), relaxed=extra is None and batch.relaxed
+                    )
+            except Exception as error:
                 self.failed = error
                 raise
+            return written
 
     def close(self) -> None:
-        """Drop what waits."""
+        """Drop what waits, and what made it fail."""
+        self.failed = None
         self._batch = Batch()
 
     def _apply(self, tx: Tx, batch: Batch, extra: Callable[[TreeWork], T] | None) -> T | None:

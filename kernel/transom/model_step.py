@@ -9,6 +9,7 @@ import anyio
 import msgspec
 
 from transom_hookspecs import (
+    RUNTIME_ERRORS,
     JsonObject,
     Message,
     Model,
@@ -68,7 +69,9 @@ async def ask(run: "JobRun", key: str, asked: Asked) -> ModelAnswer:
     """
     step = run.journal.recorded(key, "model", asked.model)
     if step is not None and step.state == "done":
-        return msgspec.convert(outcome(step), ModelAnswer)
+        answer = msgspec.convert(outcome(step), ModelAnswer)
+        run.said = answer.text or run.said
+        return remember(run, asked, answer)
     model = run.core.catalog.models.get(asked.model)
     attempt = 1
     if step is not None:
@@ -79,14 +82,23 @@ async def ask(run: "JobRun", key: str, asked: Asked) -> ModelAnswer:
         if model is None:
             known = ", ".join(sorted(run.core.catalog.models)) or "none"
             raise TransomError("failed_precondition", f"model: there is no model {asked.model!r}; known are {known}")
-        return await _attempts(run, model, asked, begun)
+        return remember(run, asked, await _attempts(run, model, asked, begun))
     except TransomError as error:
-        if error.details.get("reason") in ("stale_worker", "store_unavailable"):
+        if isinstance(error, RUNTIME_ERRORS):
             raise
         message = run.filters.text("error", error.message)
         info = msgspec.structs.replace(error.info(), message=message)
         run.journal.record(msgspec.structs.replace(begun, state="done", error=info, ended_at=run.core.clock.now()))
         raise info.error() from error
+
+
+def remember(run: "JobRun", asked: Asked, answer: ModelAnswer) -> ModelAnswer:
+    """Remember which of the answer's calls the model was never offered: they are refused when they are made."""
+    offered = set(asked.functions)
+    for call in answer.calls:
+        if call.function not in offered and f"{call.function.partition('.')[0]}.*" not in offered:
+            run.not_offered.add(call.id)
+    return answer
 
 
 async def _attempts(run: "JobRun", model: Model, asked: Asked, begun: Step) -> ModelAnswer:
@@ -139,7 +151,7 @@ async def _stream(run: "JobRun", model: Model, request: ModelRequest, begun: Ste
         raise TransomError("unavailable", f"model {model.name!r}: its answer was cut off")
     if text := pipe.end():
         await _heard(run, begun, message, text)
-    return _finish(run, model, begun, message, end)
+    return _finish(run, model, request, begun, message, end)
 
 
 async def _heard(run: "JobRun", begun: Step, message: Spoken, text: str) -> None:
@@ -153,10 +165,12 @@ async def _heard(run: "JobRun", begun: Step, message: Spoken, text: str) -> None
     await run.journal.text(message.id, text, first=first)
 
 
-def _finish(run: "JobRun", model: Model, begun: Step, message: Spoken, end: ModelEnd) -> ModelAnswer:
+def _finish(run: "JobRun", model: Model, request: ModelRequest, begun: Step, message: Spoken, end: ModelEnd) -> ModelAnswer:
     """Record a whole answer: its message is ended, its calls are checked, what it cost is noted."""
     text = "".join(message.parts)
-    calls = tuple(_call(run, begun, i, call) for i, call in enumerate(end.calls))
+    known = {step.call for step in run.journal.steps.values()}
+    known.update(call.id for each in request.messages for call in each.calls)
+    calls = tuple(_call(run, begun, i, call, known) for i, call in enumerate(end.calls))
     end = msgspec.structs.replace(end, calls=calls)
     answer = ModelAnswer(message=message.id, text=text, end=end)
     if text:
@@ -183,13 +197,13 @@ def _finish(run: "JobRun", model: Model, begun: Step, message: Spoken, end: Mode
     return answer
 
 
-def _call(run: "JobRun", begun: Step, index: int, call: ToolCall) -> ToolCall:
-    """A call as recorded: filtered arguments, and an ID that is one and is new in the job."""
-    known = {step.call for step in run.journal.steps.values()}
+def _call(run: "JobRun", begun: Step, index: int, call: ToolCall, known: set[str]) -> ToolCall:
+    """A call as recorded: filtered arguments, and an ID that is one and is new in the job and its prompt."""
     identity = call.id
     if not CALL_ID.match(identity) or identity in known:
         made = hashlib.sha256(f"{run.job.id}/{begun.key}/{begun.attempt}/{index}".encode()).hexdigest()
         identity = f"call-{made[:24]}"
+    known.add(identity)
     arguments = run.filters.value("arguments", call.arguments)
     assert isinstance(arguments, dict)
     return ToolCall(id=identity, function=call.function, arguments=arguments)

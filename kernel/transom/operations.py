@@ -23,6 +23,7 @@ from transom_hookspecs import (
 
 from . import schemas
 from .auditing import audit
+from .dispatch import blamed
 
 if TYPE_CHECKING:
     from .core import Core
@@ -31,7 +32,7 @@ T = TypeVar("T")
 KEY = re.compile(r"[\x21-\x7e]{1,128}\Z")
 
 
-class Raced(Exception):
+class Raced(BaseException):
     """The same Idempotency-Key was committed by another call a moment before."""
 
 
@@ -134,7 +135,8 @@ async def call(core: "Core", name: str, request: msgspec.Struct, origin: Origin)
             await made.require(operation.permission)
         if digest and (known := await repeated(core, operation, origin, digest)) is not None:
             return known
-        return await operation.handler(made, request)
+        with blamed(core.operation_plugins.get(name, "(kernel)"), name):
+            return await operation.handler(made, request)
     except Raced:
         return await repeated(core, operation, origin, digest)
     except TransomError as error:

@@ -73,6 +73,7 @@ class JobRun:
         self.rested = False
         self._over = False
         self.critical = 0
+        self.not_offered: set[str] = set()
         self._fatal: TransomError | None = None
 
     # -- the life -----------------------------------------------------------------------------------------
@@ -106,8 +107,8 @@ class JobRun:
                 error = raised
         if self.rested:
             return None
-        if self._fatal is not None:
-            return self._failed(self._fatal)
+        if self._fatal is not None or self.journal.mismatch is not None:
+            return self._failed(self._fatal or self.journal.mismatch)
         if self._scope.cancelled_caught:
             return timed_out(self.job) if self.core.clock.now() >= self.job.deadline else None
         if self.journal.failed is not None:
@@ -163,7 +164,8 @@ class JobRun:
         card = self.agent.card_schema is not None and not schemas.checker(self.agent.card_schema)(plain)
         return Ended(status="completed", output=plain, card=card)
 
-    def _failed(self, error: BaseException) -> Ended:
+    def _failed(self, error: BaseException | None) -> Ended:
+        assert error is not None
         error = single(error)
         if isinstance(error, TransomError):
             info = error.info()
@@ -179,7 +181,15 @@ class JobRun:
 
     async def _end(self, how: Ended) -> None:
         self._over = True
-        with anyio.CancelScope(shield=True):
+        try:
+            await self.journal.write(lambda work: self._write_end(work, how))
+        except TransomError:
+            raise
+        except Exception:
+            log.exception("the end of job %s cannot be written as it is", self.job.id)
+            self.journal.close()
+            message = "the job's last words cannot be recorded; the server's log has the cause"
+            how = Ended(status="failed", error=ErrorInfo(code="internal", message=message))
             await self.journal.write(lambda work: self._write_end(work, how))
 
     def _write_end(self, work: TreeWork, how: Ended) -> Job:
@@ -218,11 +228,11 @@ class JobRun:
             waker: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._parked[key] = waker
             self.live -= 1
-            if self.live and (until := self.journal.steps[key].until):
-                self.core.engine.wake(self.tenant, self.job.id, until)
             try:
                 if self.live == 0:
                     await self._rest()
+                else:
+                    await self.refresh()  # it may have been decided since the journal was read
                 await waker
             finally:
                 if self._parked.pop(key, None) is not None:  # cancelled; whoever wakes a branch counts it as live
@@ -278,7 +288,7 @@ class JobRun:
         work.count(job, status="waiting", counted=False)
 
     async def refresh(self) -> None:
-        """Look again at what the parked branches wait for, and let those go on that can."""
+        """Look again at what the parked branches wait for, let those go on that can, and look again when one is due."""
         now = self.core.clock.now()
         due = [s for s in (self.journal.steps[k] for k in self._parked) if s.until and s.until <= now]
         if due:
@@ -291,6 +301,9 @@ class JobRun:
                 self.live += 1
                 if not waker.done():
                     waker.set_result(None)
+        timers = [until for key in self._parked if (until := self.journal.steps[key].until)]
+        if timers and self.live:
+            self.core.engine.wake(self.tenant, self.job.id, min(timers))
 
     def _write_due(self, tx: Tx, steps: Sequence[Step]) -> None:
         self.core.fence(tx, self.job.id, self.epoch)
@@ -316,7 +329,7 @@ class JobRun:
     def poke(self) -> None:
         """Something about the job changed in the store."""
         if not self._over:
-            self.core.spawn(self._poked, name=f"poke of {self.job.id}")
+            self.core.spawn(self._poked, name="the wake of a job")
 
     async def _poked(self) -> None:
         try:

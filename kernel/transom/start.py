@@ -14,6 +14,7 @@ from transom_hookspecs import (
     Access,
     Admission,
     AuditEntry,
+    Caller,
     Conversation,
     Item,
     Job,
@@ -35,6 +36,7 @@ from transom_hookspecs import (
 from . import ids, schemas
 from .auditing import audit
 from .catalog import Offer
+from .dispatch import blamed
 from .operations import authorize, refusal
 from .tree import TreeWork
 
@@ -113,7 +115,7 @@ async def start(core: "Core", request: StartJob, origin: Origin, parent: Parent 
         return await retried(core, known, digest, origin)
     offer = await permitted(core, request, origin, parent.job if parent else None)
     check_input(core, offer, request.input)
-    conversation = await continued(core, request, origin)
+    conversation, owner = await continued(core, request, origin)
     if conversation and not offer.agent.conversations:
         raise TransomError("failed_precondition", f"conversation: the agent {request.agent!r} takes part in none")
     job = new_job(core, request, origin, offer, identity, parent)
@@ -122,14 +124,19 @@ async def start(core: "Core", request: StartJob, origin: Origin, parent: Parent 
     reservations = await core.hooks.every(
         "admit", Admission(origin=origin, job=job, input=value, parent=parent.job if parent else None)
     )
-    plan = Plan(core, request, origin, job, value, reservations, parent)
+    plan = Plan(core, request, origin, job, value, reservations, parent, owner)
+    core.starting.add((origin.tenant, identity))
     try:
         job = await core.store.transact(origin.tenant, plan.commit)
     except Taken:
+        core.starting.discard((origin.tenant, identity))
         known = await core.store.get(origin.tenant, Job, identity)
         if known is None:
             raise TransomError("unavailable", f"job {identity!r} ended and was removed meanwhile; try again") from None
         return await retried(core, known, digest, origin)
+    except BaseException:
+        core.starting.discard((origin.tenant, identity))
+        raise
     core.launch(origin.tenant, job, value)
     return Started(job=job)
 
@@ -168,8 +175,8 @@ def check_input(core: "Core", offer: Offer, value: Json) -> None:
         schemas.require(offer.agent.input_schema, value, "input")
 
 
-async def continued(core: "Core", request: StartJob, origin: Origin) -> str:
-    """The conversation that the job is a turn of; its owner, or someone who may read it, goes on with it."""
+async def continued(core: "Core", request: StartJob, origin: Origin) -> tuple[str, str]:
+    """The conversation that the job is a turn of, and its owner, who goes on with it, or someone who may."""
     name = request.conversation
     if request.continue_from:
         before = await core.store.get(origin.tenant, Job, request.continue_from)
@@ -177,16 +184,21 @@ async def continued(core: "Core", request: StartJob, origin: Origin) -> str:
             raise TransomError("not_found", f"continue_from: job {request.continue_from!r} is no turn of a conversation here")
         name = before.conversation
     if not name:
-        return ""
+        return "", ""
     if len(name) > MAX_ID or FORBIDDEN_IN_ID.search(name):
         raise TransomError("invalid_argument", f"conversation: at most {MAX_ID} characters, without / and control characters")
     known = await core.store.get(origin.tenant, Conversation, name)
-    if known is not None and known.owner and known.owner != origin.caller.principal.partition("@")[0]:
+    if known is not None and known.owner != owner_of(origin.caller):
         access = Access(caller=origin.caller, tenant=origin.tenant, permission="conversations.continue", object=name)
         verdict = await authorize(core, access)
         if verdict.ruling != "allow":
             raise refusal(access, verdict)
-    return name
+    return name, known.owner if known is not None else owner_of(origin.caller)
+
+
+def owner_of(caller: Caller) -> str:
+    """Whose a conversation is: the person's, whatever app she used, or the key's or service's."""
+    return f"{caller.kind}:{caller.id}"
 
 
 def new_job(core: "Core", request: StartJob, origin: Origin, offer: Offer, identity: str, parent: Parent | None) -> Job:
@@ -247,8 +259,9 @@ class Plan:
         value: Json,
         reservations: list[Reservation],
         parent: Parent | None,
+        owner: str,
     ) -> None:
-        self._core, self._request, self._origin = core, request, origin
+        self._core, self._request, self._origin, self._owner = core, request, origin, owner
         self._job, self._value = job, value
         self._reservations, self._parent = reservations, parent
 
@@ -259,7 +272,8 @@ class Plan:
         if job.conversation:
             job = self._take_turn(tx, job)
         for reservation in self._reservations:
-            job = reservation.reserve(tx, job)
+            with blamed(type(reservation).__module__, "Reservation.reserve"):
+                job = reservation.reserve(tx, job)
         if claimed:
             job = msgspec.structs.replace(job, status="running", started_at=tx.now)
         if not tx.insert(job):
@@ -298,8 +312,9 @@ class Plan:
     def _take_turn(self, tx: Tx, job: Job) -> Job:
         conversation = tx.get(Conversation, job.conversation)
         if conversation is None:
-            owner = f"person:{job.caller.id}" if job.caller.is_person else ""
-            conversation = Conversation(id=job.conversation, owner=owner, created_at=tx.now, updated_at=tx.now)
+            conversation = Conversation(id=job.conversation, owner=owner_of(job.caller), created_at=tx.now, updated_at=tx.now)
+        elif conversation.owner != self._owner:
+            raise TransomError("aborted", f"conversation {job.conversation!r} was begun by another meanwhile")
         elif conversation.job:
             check_turn(tx, conversation)
         turn = conversation.turns + 1
@@ -331,16 +346,16 @@ class Plan:
 
     def _log(self, tx: Tx, job: Job) -> None:
         if (run := self._request.run) is not None:
-            tx.insert(
-                Run(
-                    conversation=run.conversation,
-                    run=run.run,
-                    job=job.id,
-                    start=tx.last(job.tree),
-                    created_at=tx.now,
-                    view=run.view,
-                )
+            made = Run(
+                conversation=run.conversation,
+                run=run.run,
+                job=job.id,
+                start=tx.last(job.tree),
+                created_at=tx.now,
+                view=run.view,
             )
+            if not tx.insert(made):
+                raise TransomError("already_exists", f"run {run.run!r} of this conversation was made before")
         work = TreeWork(tx, job.tree)
         work.started(job)
         work.log(

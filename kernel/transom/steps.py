@@ -6,9 +6,11 @@ Each takes the step's key, which the Context counted, and gives what is recorded
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn, cast
 
+import anyio
 import msgspec
 
 from transom_hookspecs import (
+    RUNTIME_ERRORS,
     Board,
     CallEnded,
     EventWait,
@@ -47,11 +49,15 @@ async def delegate(
         request = StartJob(agent=agent, input=input, timeout=timeout, tags=tuple(tags))
         origin = Origin(tenant=run.tenant, caller=run.job.caller, door="delegate")
         try:
-            started = await start(run.core, request, origin, Parent(job=run.job, epoch=run.epoch, step=step))
+            with anyio.CancelScope(shield=True):  # a child that was started is known here
+                started = await start(run.core, request, origin, Parent(job=run.job, epoch=run.epoch, step=step))
+                run.journal.steps[key] = msgspec.structs.replace(step, child=started.job.id)
         except TransomError as error:
+            if isinstance(error, RUNTIME_ERRORS):
+                run.journal.failed = run.journal.failed or error
+                raise
             run.journal.record(msgspec.structs.replace(step, state="done", error=error.info()))
             raise
-        run.journal.steps[key] = msgspec.structs.replace(step, child=started.job.id)
     return outcome(await run.park(key))
 
 
@@ -146,7 +152,7 @@ async def _write_or_record(run: "JobRun", key: str, kind: str, name: str, write:
     try:
         step = await run.core.store.transact(run.tenant, lambda tx: _fenced(run, TreeWork(tx, run.job.tree), write))
     except TransomError as error:
-        if error.code in ("aborted", "unavailable"):
+        if isinstance(error, RUNTIME_ERRORS):
             raise
         failed = msgspec.structs.replace(run.journal.step(key, kind, name, "done"), error=error.info())
         run.journal.record(failed)

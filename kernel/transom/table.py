@@ -21,7 +21,7 @@ OWN_OPERATIONS: tuple[Operation, ...] = tuple(
         description=inspect.getdoc(request) or "",
     )
     for request, response, permission, handler, audit, late in (
-        (table.StartJob, table.JobAnswer, "jobs.start", jobs.start_job, "", True),
+        (table.StartJob, table.JobAnswer, "jobs.start", jobs.start_job, "run.start", True),
         (table.GetJob, table.JobView, "jobs.read", jobs.get_job, "", True),
         (table.ListJobs, table.JobPage, "jobs.read", jobs.list_jobs, "", False),
         (table.CancelJob, table.JobView, "jobs.cancel", jobs.cancel_job, "run.cancel", True),

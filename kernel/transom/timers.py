@@ -28,7 +28,8 @@ class Timer:
 class Timers:
     """All timers of a kernel. What they do is short and plain; longer work is spawned."""
 
-    def __init__(self) -> None:
+    def __init__(self, report: Callable[[str, BaseException], None]) -> None:
+        self._report = report
         self._heap: list[Timer] = []
         self._signal = Signal()
 
@@ -48,7 +49,13 @@ class Timers:
             while self._heap and self._heap[0].when <= now:
                 timer = heapq.heappop(self._heap)
                 if timer.do is not None:
-                    timer.do()
+                    self._do(timer.do)
             wait = self._heap[0].when - now if self._heap else None
             with anyio.move_on_after(wait):
                 await self._signal.after(seen)
+
+    def _do(self, do: Callable[[], None]) -> None:
+        try:
+            do()
+        except Exception as error:  # noqa: BLE001 - one timer's failure is no other's
+            self._report("a timer", error)

@@ -172,7 +172,7 @@ async def view(core: "Core", tenant: str, caller: Caller, wait: Wait, job: Job) 
         function=wait.function,
         call=wait.call,
         shown=wait.shown if content else None,
-        schema=wait.schema,
-        choices=wait.choices,
-        votes=wait.votes,
+        schema=wait.schema if content else {},
+        choices=wait.choices if content else (),
+        votes=wait.votes if content else tuple(msgspec.structs.replace(v, comment="") for v in wait.votes),
     )

@@ -113,7 +113,9 @@ def resolve(plugins: Sequence[type | str]) -> list[type]:
 @pytest.fixture
 def door_client() -> ClientFactory:
     """In-process clients that do stream: use it as `async with door_client(k, token="…") as client`."""
-    import transom.web  # noqa: F401 - takes its time, which no event loop should wait for
+    import transom.web  # noqa: F401 - with Litestar and httpx, it takes time that no event loop should wait for
+
+    from . import streaming  # noqa: F401 - the same
 
     return _client
 

@@ -1,10 +1,13 @@
 """A conversation's earlier turns as part of a prompt."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from transom_hookspecs import Item, Json, Message
+
+Results = Mapping[tuple[str, str], Item]
+"""Results by the item that asked for the call, and the call's ID."""
 
 
 def as_messages(items: Sequence[Item]) -> list[Message]:
@@ -13,7 +16,7 @@ def as_messages(items: Sequence[Item]) -> list[Message]:
     They begin with what a person said, and each call has exactly one result right after it: a result whose call was
     left behind is dropped, and a call that a lost turn never finished gets a result that says so.
     """
-    results = {item.id: item for item in items if item.role == "tool"}
+    results = _by_call(items)
     messages: list[Message] = []
     for item in items:
         if item.role == "user":
@@ -25,9 +28,20 @@ def as_messages(items: Sequence[Item]) -> list[Message]:
     return messages[first:]
 
 
-def _results(asked: Item, results: dict[str, Item]) -> Iterable[Message]:
+def _by_call(items: Sequence[Item]) -> Results:
+    """Each result under the item of its own turn that asked for the call last: IDs of calls may come again."""
+    asked: dict[tuple[str, str], str] = {}
+    results: dict[tuple[str, str], Item] = {}
+    for item in items:
+        asked.update({(item.job, call.id): item.id for call in item.calls})
+        if item.role == "tool" and (item.job, item.call) in asked:
+            results[asked[item.job, item.call], item.call] = item
+    return results
+
+
+def _results(asked: Item, results: Results) -> Iterable[Message]:
     for call in asked.calls:
-        found = results.get(call.id)
+        found = results.get((asked.id, call.id))
         content = as_text(found.content) if found else "This call was not finished."
         error = found.error if found else True
         yield Message(role="tool", content=content, call=call.id, function=call.function, error=error)

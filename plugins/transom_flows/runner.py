@@ -7,16 +7,13 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
-from transom_hookspecs import ConcurrentUse, Context, Json, Nondeterminism, Stale, StoreUnavailable, TransomError
+from transom_hookspecs import RUNTIME_ERRORS, Context, Json, TransomError
 
 from .plan import Plan, PlannedStep
 from .templates import render, resolve
 
 MAX_ITEMS: Final = 100
 """How long the list of a `for_each` may be."""
-
-_NOT_THE_STEPS: Final = (ConcurrentUse, Nondeterminism, Stale, StoreUnavailable)
-"""Errors of the runtime that say nothing about a step: no `on_error` takes them."""
 
 Results = dict[str, Json]
 """Results by step id."""
@@ -74,7 +71,7 @@ async def _results(step: PlannedStep, scope: _Scope, ctx: Context) -> Results:
             return await _together(step, scope, keyed)
         return {step.id: await _performed(step, scope, keyed)}
     except TransomError as error:
-        if isinstance(error, _NOT_THE_STEPS):
+        if isinstance(error, RUNTIME_ERRORS):
             raise
         if step.step.on_error == "continue":
             return {**nothing, step.id: {"error": msgspec.to_builtins(error.info())}}

@@ -39,7 +39,7 @@ class LocalEngine:
             self._tasks: TaskGroup = tasks
             if not own_only:
                 await self._swept()
-                tasks.start_soon(self._sweep_often)
+            tasks.start_soon(self._sweep_often)
             try:
                 yield
             finally:
@@ -91,6 +91,8 @@ class LocalEngine:
             again = True
             while again:
                 self._active[key] = False
+                if (timer := self._timers.pop(key, None)) is not None:
+                    timer.cancel()
                 await self._kernel.advance(*key)
                 again = self._active[key]
         finally:
@@ -104,7 +106,7 @@ class LocalEngine:
         while True:
             await anyio.sleep(self._sweep)
             try:
-                await self._swept()
+                await (self._swept_own() if self._own_only else self._swept())
             except Exception as error:  # noqa: BLE001 - it is reported
                 self._kernel.report("the engine's sweep", error)
 
@@ -120,6 +122,15 @@ class LocalEngine:
         for lease in mine:
             if (lease.tenant, lease.job) not in self._active:
                 self._go((lease.tenant, lease.job))
+
+    async def _swept_own(self) -> None:
+        """Advance what is due of the jobs that were started here, and forget those that ended."""
+        for tenant, job in tuple(self._own):
+            lease = await self._kernel.store.get(SYSTEM, Lease, tenant, job)
+            if lease is None:
+                self._own.discard((tenant, job))
+            elif (tenant, job) not in self._active:
+                self._go((tenant, job))
 
     async def _due_leases(self) -> list[Lease]:
         store, now, found = self._kernel.store, self._kernel.clock.now(), list[Lease]()

@@ -90,14 +90,14 @@ async def deltas(folder: Path) -> None:
         token = process.said["tokens"]["key"]
         body = json.dumps({"deltas": total, "bytes": 50, "delay_ms": 0}).encode()
 
-        async def one() -> None:
+        async def one(process: Process, token: str, body: bytes) -> None:
             async with Connection(process, token) as connection:
                 await connection.run("streamer", body, "application/json")
 
         try:
-            await one()
+            await one(process, token, body)
             began = time.perf_counter()
-            await asyncio.gather(*[one() for _ in range(100)])
+            await asyncio.gather(*[one(process, token, body) for _ in range(100)])
             rate = 100 * total / (time.perf_counter() - began)
             row(f"deltas/s of 50 bytes, 100 runs, {name}", f"{rate:,.0f}/s", f"{bound:,}/s", rate >= bound)
         finally:
@@ -140,7 +140,14 @@ def multiply(database: Path, total: int) -> None:
         table: [r[1] for r in connection.execute(f"PRAGMA table_info({table})")]
         for table in ("job", "job_input", "job_output", "tree", "step", "cost")
     }
-    names = {"job": ("id", "tree"), "job_input": ("job",), "job_output": ("job",), "tree": ("id",), "step": ("job",), "cost": ("tree", "job")}
+    names = {
+        "job": ("id", "tree"),
+        "job_input": ("job",),
+        "job_output": ("job",),
+        "tree": ("id",),
+        "step": ("job",),
+        "cost": ("tree", "job"),
+    }
     (have,) = connection.execute("SELECT count(*) FROM job").fetchone()
     for copy in range(1, total // have + 1):
         for table, fields in columns.items():

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -55,7 +55,7 @@ class Connection:
     def __init__(self, process: Process, token: str = "") -> None:
         self._process, self._token = process, token
 
-    async def __aenter__(self) -> "Connection":
+    async def __aenter__(self) -> Self:
         self.reader, self.writer = await asyncio.open_connection(self._process.host, int(self._process.port), limit=2**22)
         return self
 
@@ -87,11 +87,15 @@ class Connection:
             await self.reader.readexactly(2)
         await self.reader.readexactly(2)
 
-    async def call(self, method: str, path: str, body: bytes = b"", kind: str = "text/plain", **headers: str) -> tuple[int, bytes]:
+    async def call(
+        self, method: str, path: str, body: bytes = b"", kind: str = "text/plain", **headers: str
+    ) -> tuple[int, bytes]:
         self.send(method, path, body, kind, **headers)
         return await self.answer()
 
-    async def run(self, agent: str = "echo", body: bytes = b"one two three four five", kind: str = "text/plain") -> tuple[float, float]:
+    async def run(
+        self, agent: str = "echo", body: bytes = b"one two three four five", kind: str = "text/plain"
+    ) -> tuple[float, float]:
         """Start a job and follow it to its end; seconds to the first event and to the end."""
         began = time.perf_counter()
         _, answer = await self.call("POST", f"/v1/agents/{agent}/jobs", body, kind)

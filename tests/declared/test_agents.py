@@ -22,11 +22,11 @@ def said(message):
     return (message.role, message.content)
 
 
-def item(number, role, content, *, id="", calls=(), error=False, turn=1):
-    id = id or f"j{turn}:{number}"
-    return Item(
-        conversation="t", number=number, id=id, role=role, job=f"j{turn}", turn=turn, content=content, calls=calls, error=error
-    )
+def item(number, role, content, *, turn=1, **fields):
+    """An item as the kernel writes it: a result's own ID is that of its step, and `call` says what it answers."""
+    job = f"j{turn}"
+    id = f"{job}:in" if role == "user" else f"{job}:{number}"
+    return Item(conversation="t", number=number, id=id, role=role, job=job, turn=turn, content=content, **fields)
 
 
 def test_the_plugin_offers_the_kind_agent():
@@ -309,7 +309,7 @@ async def test_a_conversation_goes_on_where_it_was(agent):
         items=[
             item(1, "user", "Hi"),
             item(2, "assistant", "", calls=asked),
-            item(3, "tool", {"n": 1}, id="c1"),
+            item(3, "tool", {"n": 1}, call="c1"),
             item(4, "assistant", "Hello."),
         ],
     )
@@ -346,23 +346,47 @@ def test_a_call_that_a_lost_turn_never_finished_gets_a_result_that_says_so():
 
 
 def test_a_window_of_history_begins_with_what_a_person_said():
-    cut = [item(1, "tool", "x", id="c0"), item(2, "assistant", "old"), item(3, "user", "new"), item(4, "assistant", "answer")]
+    cut = [item(1, "tool", "x", call="c0"), item(2, "assistant", "old"), item(3, "user", "new"), item(4, "assistant", "answer")]
 
     assert [said(message) for message in as_messages(cut)] == [("user", "new"), ("assistant", "answer")]
+
+
+def test_a_result_belongs_to_the_call_of_its_own_turn_though_ids_come_again():
+    asked = (ToolCall(id="c1", function="a.b", arguments={}),)
+
+    messages = as_messages(
+        [
+            item(1, "user", "one"),
+            item(2, "assistant", "", calls=asked),
+            item(3, "tool", "first", call="c1"),
+            item(4, "assistant", "", calls=asked),
+            item(5, "tool", "second", call="c1"),
+            item(6, "user", "two", turn=2),
+            item(7, "assistant", "", calls=asked, turn=2),
+            item(8, "user", "three", turn=3),
+            item(9, "tool", "of nobody's", call="c1", turn=3),
+            item(10, "assistant", "", calls=asked, turn=3),
+            item(11, "tool", "third", call="c1", error=True, turn=3),
+        ]
+    )
+
+    results = [(message.content, message.error) for message in messages if message.role == "tool"]
+    assert results == [("first", False), ("second", False), ("This call was not finished.", True), ("third", True)]
 
 
 CALLS = st.lists(st.sampled_from("abcdefgh"), max_size=3, unique=True).map(
     lambda ids: tuple(ToolCall(id=id, function=f"t.{id}", arguments={}) for id in ids)
 )
+TURN = st.fixed_dictionaries({"turn": st.integers(1, 2)})
+ASKED = st.fixed_dictionaries({"turn": st.integers(1, 2), "calls": CALLS})
+ANSWERED = st.fixed_dictionaries({"turn": st.integers(1, 2), "call": st.sampled_from("abcdefgh"), "error": st.booleans()})
 ITEMS = st.lists(
     st.one_of(
-        st.builds(item, st.just(0), st.just("user"), st.text()),
-        st.builds(item, st.just(0), st.just("assistant"), st.text(), calls=CALLS),
-        st.builds(
-            item, st.just(0), st.just("tool"), st.text() | st.integers(), id=st.sampled_from("abcdefgh"), error=st.booleans()
-        ),
+        st.tuples(st.just("user"), st.text(), TURN),
+        st.tuples(st.just("assistant"), st.text(), ASKED),
+        st.tuples(st.just("tool"), st.text() | st.integers(), ANSWERED),
     )
-)
+).map(lambda rows: [item(number, role, content, **fields) for number, (role, content, fields) in enumerate(rows, 1)])
 
 
 @given(ITEMS)

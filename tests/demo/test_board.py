@@ -11,8 +11,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from transom_board import BoardPlugin
-from transom_hookspecs import GetJobBoard
-from transom_hookspecs import KERNEL_RECORDS, Board, Caller, Job, NewNote, NotePinned, Origin, TransomError, Tree, Verdict
+from transom_hookspecs import (
+    KERNEL_RECORDS,
+    Board,
+    Caller,
+    GetJobBoard,
+    Job,
+    NewNote,
+    NotePinned,
+    Origin,
+    TransomError,
+    Tree,
+    Verdict,
+)
 from transom_testing.memory_store import MemoryStore
 
 pytestmark = pytest.mark.anyio

@@ -10,12 +10,12 @@ import pytest
 from transom.app import Transom
 from transom_agents import AgentsPlugin
 from transom_board import BoardPlugin
-from transom_hookspecs import GetJobBoard
 from transom_demo import DemoPlugin
 from transom_hookspecs import (
     DecideApproval,
     DevTokens,
     GetJob,
+    GetJobBoard,
     JobAnswer,
     JobView,
     ListApprovals,

@@ -2,6 +2,7 @@
 
 import pytest
 from kernel_kit import OPERATOR, agents_plugin
+
 from transom_hookspecs import GetJob, JobEnded, StartJob, TextEnded, TransomError
 
 pytestmark = pytest.mark.anyio

@@ -5,6 +5,7 @@ from collections import Counter
 import anyio
 import pytest
 from kernel_kit import OPERATOR, CrashingStore, agents_plugin, crashing_plugin
+
 from transom_hookspecs import (
     CancelJob,
     Context,

@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 import httpx
+
 from transom_testing.streaming import sse
 
 
