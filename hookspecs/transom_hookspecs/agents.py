@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent may know of its job."""
+    """What an agent may know of its job: what never changes, so that a replay sees the same."""
 
     id: str
     tenant: str
@@ -26,9 +26,6 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     caller: Caller
     conversation: str = ""
     turn: int = 0
-    tags: tuple[str, ...] = ()
-    tainted: bool = False
-    attempt: int = 1
 
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):

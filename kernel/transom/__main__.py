@@ -1,7 +1,7 @@
 """The `transom` script: finds the commands that plugins register, and runs one.
 
-It holds no command of its own. The commands that list, block or remove plugins work when a plugin is broken, since
-a failing one is then left out with a warning.
+It holds no command of its own. The commands that list, block or remove plugins work when a plugin is broken: one that
+cannot be loaded is left out here and told of by them, one whose commands cannot be had is told of at once.
 """
 
 import sys
@@ -27,8 +27,12 @@ class Commands(click.Group):
         if self._found is None:
             self._found = {}
             loaded = load_plugins(settings.load(settings.find()), lenient=True)
-            for _, command in Hooks(loaded.manager).collect("register_commands"):
-                self._found[command.name] = command
+            hooks = Hooks(loaded.manager, infos=loaded.infos)
+            for plugin, command in hooks.collect("register_commands", left_out=no_commands):
+                if isinstance(command, click.Command) and command.name:
+                    self._found[command.name] = command
+                else:
+                    click.echo(f"Warning: plugin {plugin!r} registers {command!r}, which is no command", err=True)
         return self._found
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -38,6 +42,12 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """One of them."""
         return self.found().get(cmd_name)
+
+
+def no_commands(plugin: str, error: BaseException) -> None:
+    """Tell of a plugin whose commands cannot be had, in one line."""
+    cause = " ".join(f"{type(error).__name__}: {error}".split())
+    click.echo(f"Warning: {plugin} has no commands, as register_commands failed: {cause}", err=True)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,11 +1,11 @@
 """The kernel: it implements `transom_hookspecs.Kernel`, and holds what the other modules share."""
 
 import logging
-import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -30,7 +30,6 @@ from transom_hookspecs import (
     Job,
     Json,
     Lease,
-    Operation,
     Origin,
     Outbound,
     PluginInfo,
@@ -45,17 +44,16 @@ from transom_hookspecs import (
     Worker,
 )
 
-from . import auditing, claims, jobs, operations, run, schemas
+from . import auditing, claims, jobs, operations, registry, run, schemas
 from .catalog import Catalog
 from .config import Config
-from .dispatch import Hooks, blamed
+from .dispatch import Hooks, contained
 from .filters import Filters
 from .groups import ungrouped
 from .log import Hub
 from .outbound import OutboundService
 from .plugins import Loaded
 from .secret import load_secret
-from .table import OWN_OPERATIONS
 from .timers import Timer, Timers
 from .watchdog import Watchdog
 
@@ -84,17 +82,16 @@ class Core:
         self.plugins: Sequence[PluginInfo] = loaded.infos
         self.data, self.dev = config.data, config.dev
         self.instances = loaded.plugins
-        self.hooks = Hooks(loaded.manager, config.plugins.order)
+        self.hooks = Hooks(loaded.manager, config.plugins.order, infos=loaded.infos)
         self.outbound: Outbound = OutboundService(config)
         self.catalog = Catalog(config)
         self.catalog.fill(self.hooks, agents)
-        self.operation_plugins: dict[str, str] = {}
-        self.operations: Mapping[str, Operation] = self._operations()
+        self.operations, self.operation_plugins = registry.operations(self.hooks)
         self.filters: list[tuple[str, Filter]] = self.hooks.collect("register_filters")
-        self._services = self._collect_services()
+        self._services = registry.services(self.hooks)
         self.records: list[Record] = [*KERNEL_RECORDS, *(r for _, r in self.hooks.collect("register_records"))]
-        self._store: Store | None = self._chosen("register_stores", config.store, "store")
-        self._engine: Engine | None = self._chosen("register_engines", config.engine, "engine")
+        self._store: Store | None = registry.chosen(self.hooks, "register_stores", config.store, "store")
+        self._engine: Engine | None = registry.chosen(self.hooks, "register_engines", config.engine, "engine")
         self.advancing: set[tuple[str, str]] = set()
         self.running: dict[tuple[str, str], run.JobRun] = {}
         self.starting: set[tuple[str, str]] = set()
@@ -105,43 +102,6 @@ class Core:
         self._timers = Timers(self.report)
         self._tasks: TaskGroup | None = None
         self._hub: Hub | None = None
-
-    # -- what is registered -------------------------------------------------------------------------------
-
-    def _operations(self) -> dict[str, Operation]:
-        found = {operation.name: operation for operation in OWN_OPERATIONS}
-        for plugin, operation in self.hooks.collect("register_operations"):
-            if operation.name in found:
-                raise TransomError(
-                    "failed_precondition", f"plugin {plugin!r} registers operation {operation.name!r}, which is there already"
-                )
-            found[operation.name] = operation
-            self.operation_plugins[operation.name] = plugin
-        return found
-
-    def _collect_services(self) -> dict[object, object]:
-        found: dict[object, object] = {}
-        for plugin, service in self.hooks.collect("register_services"):
-            if service.protocol in found:
-                raise TransomError(
-                    "failed_precondition",
-                    f"plugin {plugin!r} offers the service {service.protocol.__name__}, and another plugin does; block one",
-                )
-            found[service.protocol] = service.provider
-        return found
-
-    def _chosen(self, hook: str, wanted: str, what: str) -> Any:
-        offers = {each.name: each for _, each in self.hooks.collect(hook)}
-        if wanted:
-            if wanted not in offers:
-                known = ", ".join(sorted(offers)) or "none"
-                raise TransomError("failed_precondition", f"{what} = {wanted!r}: no plugin registers it; there are: {known}")
-            return offers[wanted]
-        if len(offers) > 1:
-            raise TransomError(
-                "failed_precondition", f'there are several: {", ".join(sorted(offers))}; set {what} = "…" in transom.toml'
-            )
-        return next(iter(offers.values()), None)
 
     @property
     def store(self) -> Store:
@@ -209,7 +169,7 @@ class Core:
         for name, plugin in sorted(self.instances.items()):
             life = getattr(plugin, "run", None)
             if life is not None:
-                await stack.enter_async_context(life_of(name, life(self)))
+                await stack.enter_async_context(contained(name, "run", partial(life, self)))
 
     async def _run_hub(self) -> None:
         while True:
@@ -405,20 +365,3 @@ class Core:
     async def descendants(self, tenant: str, job: Job) -> set[str]:
         """A job and all below it."""
         return jobs.below(job.id, await self.store.select(tenant, Job, "tree", {"tree": job.tree}, limit=10_000))
-
-
-@asynccontextmanager
-async def life_of(plugin: str, life: AbstractAsyncContextManager[None]) -> AsyncIterator[None]:
-    """A plugin's `run`; what it raises at its start or end names it, what is raised inside passes."""
-    with blamed(plugin, "run"):
-        await life.__aenter__()
-    try:
-        yield
-    except BaseException:
-        kind, error, trace = sys.exc_info()
-        with blamed(plugin, "run"):
-            if await life.__aexit__(kind, error, trace):
-                return
-        raise
-    with blamed(plugin, "run"):
-        await life.__aexit__(None, None, None)

@@ -7,12 +7,13 @@ turns each hook into a tuple of bound functions, once; nothing else calls a hook
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any
 
 import pluggy
 
-from transom_hookspecs import FAMILIES, PluginError, TransomError, Verdict
+from transom_hookspecs import FAMILIES, Json, PluginError, PluginInfo, TransomError, Verdict
 
 log = logging.getLogger("transom.hooks")
 
@@ -81,10 +82,56 @@ def blamed(plugin: str, hook: str) -> Iterator[None]:
         raise PluginError(plugin, hook) from error
 
 
-class Hooks:
-    """Every hook's implementations, frozen at start."""
+@asynccontextmanager
+async def contained(plugin: str, hook: str, make: Callable[[], AbstractAsyncContextManager[Any]]) -> AsyncIterator[None]:
+    """Enter and leave a plugin's context manager, which is blamed for what it raises, and for nothing else.
 
-    def __init__(self, manager: pluggy.PluginManager, order: Sequence[str] = ()) -> None:
+    An error of what it wraps is shown to it and goes on unchanged: the plugin cannot swallow it. An error of the
+    plugin's own takes its place, but never a cancellation's.
+    """
+    with blamed(plugin, hook):
+        manager = make()
+        await manager.__aenter__()
+    try:
+        yield
+    except BaseException as error:
+        try:
+            with blamed(plugin, hook):
+                await shown(manager, error)
+        except TransomError:
+            if isinstance(error, Exception):
+                raise
+        raise
+    with blamed(plugin, hook):
+        await manager.__aexit__(None, None, None)
+
+
+async def shown(manager: AbstractAsyncContextManager[Any], error: BaseException) -> None:
+    """Leave a context manager with an error; raises what is not that very error."""
+    try:
+        await manager.__aexit__(type(error), error, error.__traceback__)
+    except BaseException as raised:
+        if not same(raised, error):
+            raise
+
+
+def same(raised: BaseException, error: BaseException) -> bool:
+    """Whether it is that very error, alone or in the groups that a task group makes."""
+    if isinstance(raised, BaseExceptionGroup) and raised is not error:
+        return all(same(each, error) for each in raised.exceptions)
+    return raised is error
+
+
+class Hooks:
+    """Every hook's implementations, frozen at start.
+
+    Parameters:
+        order: names of plugins that are called before all others, in this order.
+        infos: the plugins as the loader found them, so that the errors of a start name their distributions.
+    """
+
+    def __init__(self, manager: pluggy.PluginManager, order: Sequence[str] = (), *, infos: Sequence[PluginInfo] = ()) -> None:
+        self._infos = {info.name: info for info in infos if info.state == "loaded" and info.version}
         self.switched_off: list[str] = []
         self.impls: dict[str, tuple[Impl, ...]] = {}
         for name, caller in vars(manager.hook).items():
@@ -93,17 +140,42 @@ class Hooks:
                     Impl(i, caller.spec.argnames) for i in ordered(list(reversed(caller.get_hookimpls())), order)
                 )
 
-    def collect(self, hook: str) -> list[tuple[str, Any]]:
+    def collect(self, hook: str, *, left_out: Callable[[str, BaseException], None] | None = None) -> list[tuple[str, Any]]:
         """Every object that the plugins register, each with its plugin's name.
 
+        Parameters:
+            left_out: told of each plugin that fails (how messages name it, and the cause), which is then left out.
+
         Raises:
-            PluginError: one raised, or returned something that is no list.
+            PluginError: one raised, or returned something that is no list; not with `left_out`.
+            TransomError: one raised it, and is named in it now; not with `left_out`.
         """
         found: list[tuple[str, Any]] = []
         for impl in self.impls[hook]:
-            with blamed(impl.plugin, hook):
-                found.extend((impl.plugin, each) for each in impl.call() or ())
+            try:
+                found.extend([(impl.plugin, each) for each in impl.call() or ()])
+            except (Exception, SystemExit) as error:
+                if left_out is None:
+                    raise self._at_start(impl.plugin, hook, error) from error
+                left_out(f"plugin {impl.plugin!r}{self._origin(impl.plugin)}", error)
         return found
+
+    def _at_start(self, plugin: str, hook: str, error: BaseException) -> TransomError:
+        """The error that stops the start: names the plugin, its distribution and version, and the hook."""
+        origin = self._origin(plugin)
+        if isinstance(error, TransomError):
+            return TransomError(error.code, f"plugin {plugin!r}{origin}: {hook}: {error.message}", error.details)
+        log.error("plugin %r%s failed in %s", plugin, origin, hook, exc_info=error)
+        failed = PluginError(plugin, f"{hook}{origin}")
+        info = self._infos.get(plugin)
+        known: dict[str, Json] = {"distribution": info.distribution, "version": info.version} if info else {}
+        failed.details.update(known, hook=hook)
+        return failed
+
+    def _origin(self, plugin: str) -> str:
+        """Where a plugin comes from, for a message; empty for a class that was handed over."""
+        info = self._infos.get(plugin)
+        return f" (distribution {info.distribution} {info.version})" if info else ""
 
     async def first(self, hook: str, *args: Any) -> Any:
         """The first answer that is not None; one that raises ends the search."""
@@ -161,11 +233,10 @@ class Hooks:
 
     @asynccontextmanager
     async def around(self, hook: str, *args: Any) -> AsyncIterator[None]:
-        """Nest the context managers that plugins return; one that fails to open fails what it wraps."""
+        """Nest the context managers that plugins return; one that fails to open or close fails what it wraps."""
         async with AsyncExitStack() as stack:
             for impl in self.impls[hook]:
-                with blamed(impl.plugin, hook):
-                    await stack.enter_async_context(impl.call(*args))
+                await stack.enter_async_context(contained(impl.plugin, hook, partial(impl.call, *args)))
             yield
 
 

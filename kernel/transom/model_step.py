@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from .run import JobRun
 
 CALL_ID = re.compile(r"[\x21-\x7e]{1,64}\Z")
+HEARD = "heard"
+"""The result of a step in flight whose text is in the log: a crash then cuts it."""
+
 RETRYABLE = frozenset({"unavailable", "deadline_exceeded"})
 
 
@@ -67,7 +70,8 @@ async def ask(run: "JobRun", key: str, asked: Asked) -> ModelAnswer:
     Raises:
         TransomError: the model's error, which is recorded and the same on replay.
     """
-    step = run.journal.recorded(key, "model", asked.model)
+    prompt: JsonObject = {"prompt": hashlib.sha256(msgspec.json.encode(asked)).hexdigest()}
+    step = run.journal.recorded(key, "model", asked.model, prompt)
     if step is not None and step.state == "done":
         answer = msgspec.convert(outcome(step), ModelAnswer)
         run.said = answer.text or run.said
@@ -75,9 +79,11 @@ async def ask(run: "JobRun", key: str, asked: Asked) -> ModelAnswer:
     model = run.core.catalog.models.get(asked.model)
     attempt = 1
     if step is not None:
-        run.journal.log(TextCut(job=run.job.id, message=message_id(run.job.id, key, step.attempt)))
-        attempt = step.attempt + 1
-    begun = msgspec.structs.replace(run.journal.step(key, "model", asked.model, "begun"), attempt=attempt)
+        attempt = step.attempt
+        if step.result == HEARD:
+            run.journal.log(TextCut(job=run.job.id, message=message_id(run.job.id, key, attempt)))
+            attempt += 1
+    begun = msgspec.structs.replace(run.journal.step(key, "model", asked.model, "begun", arguments=prompt), attempt=attempt)
     try:
         if model is None:
             known = ", ".join(sorted(run.core.catalog.models)) or "none"
@@ -121,7 +127,8 @@ async def _attempts(run: "JobRun", model: Model, asked: Asked, begun: Step) -> M
             return await _stream(run, model, request, begun, message)
         except TransomError as error:
             if message.parts:
-                run.journal.log(TextCut(job=run.job.id, message=message.id))
+                following = msgspec.structs.replace(begun, attempt=begun.attempt + 1)
+                run.journal.record(following, TextCut(job=run.job.id, message=message.id))
             tries = begun.attempt - first + 1
             if error.code not in RETRYABLE or not message.began or tries >= run.core.config.limits.attempts:
                 raise
@@ -161,7 +168,7 @@ async def _heard(run: "JobRun", begun: Step, message: Spoken, text: str) -> None
     if message.size > run.core.config.limits.answer:
         raise TransomError("resource_exhausted", f"model {begun.name!r}: its answer is too long; the limit is limits.answer")
     if first:
-        run.journal.record(begun, relaxed=True)
+        run.journal.record(msgspec.structs.replace(begun, result=HEARD), relaxed=True)
     await run.journal.text(message.id, text, first=first)
 
 

@@ -8,6 +8,7 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 import anyio
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+NAT64 = ipaddress.ip_network("64:ff9b::/96")
+UNICAST = ipaddress.ip_network("2000::/3")
+"""All of IPv6 that is public; the rest is local, reserved, or not given out."""
+
+NOT_PUBLIC: tuple[Network, ...] = (ipaddress.ip_network("192.88.99.0/24"), ipaddress.ip_network("3fff::/20"))
+"""What `is_global` of some versions of Python takes for public: the 6to4 relays, and addresses of documentation."""
 
 
 class OutboundService:
@@ -72,15 +80,21 @@ def networks(texts: Iterable[str]) -> tuple[Network, ...]:
 
 def forbidden(address: Address, allowed: Sequence[Network]) -> bool:
     """Whether an address is not public, nor in a network that the operator listed."""
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
-        if inner is not None:
-            address = inner
-        elif address in ipaddress.ip_network("64:ff9b::/96"):
-            address = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    if any(address.version == network.version and address in network for network in allowed):
+    address = embedded(address)
+    if any(address in network for network in allowed):
         return False
-    return not address.is_global or address.is_multicast or address.is_reserved
+    if address.version == UNICAST.version and address not in UNICAST:
+        return True
+    return not address.is_global or address.is_multicast or any(address in network for network in NOT_PUBLIC)
+
+
+def embedded(address: Address) -> Address:
+    """The IPv4 address that an IPv6 address leads to, or the address itself."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else address)
 
 
 def host_allowed(host: str, hosts: Sequence[str]) -> bool:
@@ -99,7 +113,8 @@ async def resolve(host: str, port: int) -> list[Address]:
         found = await anyio.to_thread.run_sync(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
     except (OSError, UnicodeError) as error:
         raise TransomError("unavailable", f"host {host!r} cannot be resolved") from error
-    return [ipaddress.ip_address(info[4][0].partition("%")[0]) for info in found]  # type: ignore[union-attr]
+    texts = dict.fromkeys(str(info[4][0]).partition("%")[0] for info in found)
+    return [ipaddress.ip_address(text) for text in texts]
 
 
 def is_loopback(host: str) -> bool:
@@ -138,43 +153,73 @@ class GuardedTransport:
 
     def __init__(self, context: ssl.SSLContext, hosts: tuple[str, ...], allowed: tuple[Network, ...], *, dev: bool) -> None:
         self._context, self._hosts, self._allowed, self._dev = context, hosts, allowed, dev
-        self._inner: httpx.AsyncHTTPTransport | None = None
+        self._inner: dict[tuple[str, int], httpx.AsyncHTTPTransport] = {}
 
     async def handle_async_request(self, request: "httpx.Request") -> "httpx.Response":
-        """Check where the request would go, then send it exactly there, with the name as SNI and Host."""
+        """Check where the request would go, then send it exactly there, with the name as SNI and Host.
+
+        An address that does not take the connection is followed by the name's next one.
+
+        Raises:
+            TransomError: permission_denied for what may not be reached, unavailable for a name without addresses.
+            httpx.TransportError: it could not be sent or answered.
+        """
         import httpx
 
         url = request.url
+        self._check(url)
+        name = url.raw_host.decode("ascii")
+        port = url.port or (443 if url.scheme == "https" else 80)
+        addresses = await resolve(name, port)
+        if not self._dev and any(forbidden(address, self._allowed) for address in addresses):
+            raise TransomError("permission_denied", f"url: host {url.host!r} has an address that is not public")
+        connections = self._connections(name, port)
+        for address in addresses[:-1]:
+            with suppress(httpx.ConnectError, httpx.ConnectTimeout):
+                return await connections.handle_async_request(aimed(request, address, port))
+        return await connections.handle_async_request(aimed(request, addresses[-1], port))
+
+    def _check(self, url: "httpx.URL") -> None:
+        """What can be said of an address without asking for its host."""
         if url.scheme not in ("http", "https"):
             raise TransomError("permission_denied", f"url: scheme {url.scheme!r} is not allowed; use http or https")
         if url.userinfo:
             raise TransomError("permission_denied", "url: user and password in an address are not allowed")
-        if not host_allowed(url.host, self._hosts):
+        if not (host_allowed(url.host, self._hosts) or host_allowed(url.raw_host.decode("ascii"), self._hosts)):
             raise TransomError("permission_denied", f"url: host {url.host!r} is not among those that may be reached")
-        port = url.port or (443 if url.scheme == "https" else 80)
-        addresses = await resolve(url.host, port)
-        if not self._dev and any(forbidden(address, self._allowed) for address in addresses):
-            raise TransomError("permission_denied", f"url: host {url.host!r} has an address that is not public")
-        if self._inner is None:
-            self._inner = httpx.AsyncHTTPTransport(verify=self._context, retries=0, trust_env=False)
-        headers = request.headers.copy()
-        headers["Host"] = url.netloc.decode("ascii")
-        sent = httpx.Request(
-            request.method,
-            url.copy_with(host=str(addresses[0]), port=port),
-            headers=headers,
-            stream=request.stream,
-            extensions={**request.extensions, "sni_hostname": url.host},
-        )
-        return await self._inner.handle_async_request(sent)
+
+    def _connections(self, name: str, port: int) -> "httpx.AsyncHTTPTransport":
+        """The connections of one name: another's, to the same address, were verified for that other name alone."""
+        import httpx
+
+        if (name, port) not in self._inner:
+            self._inner[name, port] = httpx.AsyncHTTPTransport(verify=self._context, retries=0, trust_env=False)
+        return self._inner[name, port]
 
     async def aclose(self) -> None:
         """Close connections."""
-        if self._inner is not None:
-            await self._inner.aclose()
+        for connections in self._inner.values():
+            await connections.aclose()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         await self.aclose()
+
+
+def aimed(request: "httpx.Request", address: Address, port: int) -> "httpx.Request":
+    """The request, sent to an address of its host; Host and SNI stay the name's."""
+    import httpx
+
+    url = request.url
+    headers = request.headers.copy()
+    headers["Host"] = url.netloc.decode("ascii")
+    name = url.raw_host.decode("ascii").rstrip(".")  # an SNI has no dot at its end
+    return httpx.Request(
+        request.method,
+        url.copy_with(host=str(address), port=port),
+        headers=headers,
+        stream=request.stream,
+        extensions={**request.extensions, "sni_hostname": name},
+    )

@@ -89,12 +89,13 @@ def load(config: Config, extra: Sequence[type] = (), *, entry_points: bool = Tru
     Parameters:
         extra: classes to load beside (and, under the same name, instead of) the installed ones.
         entry_points: whether installed plugins are loaded at all.
-        lenient: go on after a failure, which then stands in `infos`; for the commands that list and block plugins.
+        lenient: go on after a failure, which then stands in `infos`, and let settings of no plugin be; for the
+            commands that list and block plugins.
 
     Raises:
         TransomError: failed_precondition, naming the plugin, its distribution and version, and the cause.
     """
-    chosen, infos = choose(config, given(extra), installed() if entry_points else [])
+    chosen, infos = choose(config, given(extra), installed() if entry_points else [], lenient=lenient)
     manager = new_manager()
     plugins: dict[str, Any] = {}
     for found in reversed(chosen):  # pluggy calls the last registered first; hooks are called by name
@@ -114,12 +115,13 @@ def load(config: Config, extra: Sequence[type] = (), *, entry_points: bool = Tru
             continue
         plugins[found.name] = plugin
         infos.append(found.info("loaded", hooks=tuple(sorted(h.name for h in manager.get_hookcallers(plugin) or ()))))
-    check_tables(config, {i.name for i in infos})
+    if not lenient:
+        check_tables(config, {i.name for i in infos})
     return Loaded(manager=manager, plugins=plugins, infos=tuple(sorted(infos, key=lambda i: (i.name, i.distribution))))
 
 
-def choose(config: Config, extra: list[Found], entries: list[Found]) -> tuple[list[Found], list[PluginInfo]]:
-    """Who is loaded under each name, and what is said of the others."""
+def choose(config: Config, extra: list[Found], entries: list[Found], *, lenient: bool) -> tuple[list[Found], list[PluginInfo]]:
+    """Who is loaded under each name (when lenient nobody, if it is not clear who), and what is said of the others."""
     rules, infos = config.plugins, []
     owners: dict[str, list[Found]] = {}
     for found in entries:
@@ -132,7 +134,13 @@ def choose(config: Config, extra: list[Found], entries: list[Found]) -> tuple[li
         if name in rules.block:
             infos += [f.info("blocked", "plugins.block names it") for f in rivals]
             continue
-        winner = pick(name, rivals, rules.replace.get(name, ""))
+        try:
+            winner = pick(name, rivals, rules.replace.get(name, ""))
+        except TransomError as error:
+            if not lenient:
+                raise
+            infos += [f.info("failed", error.message) for f in rivals]
+            continue
         infos += [f.info("replaced", f"plugins.replace chose {winner.distribution}") for f in rivals if f is not winner]
         chosen.append(winner)
     return chosen, infos
@@ -158,7 +166,9 @@ def imported(found: Found) -> type:
     """The plugin's class."""
     try:
         cls = found.cls if found.entry is None else found.entry.load()
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, and what compiled extensions raise when they panic
         raise TransomError("failed_precondition", f"{found.who} cannot be imported: {type(error).__name__}: {error}") from error
     if not isinstance(cls, type):
         raise TransomError("failed_precondition", f"{found.who} names {cls!r}, which is no class")
@@ -173,7 +183,7 @@ def build(found: Found, cls: type, config: Config) -> object:
         return cls(settings)
     except TransomError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise TransomError("failed_precondition", f"{found.who} cannot start: {type(error).__name__}: {error}") from error
 
 

@@ -62,9 +62,6 @@ class JobRun:
             caller=self.job.caller,
             conversation=self.job.conversation,
             turn=self.job.turn,
-            tags=self.job.tags,
-            tainted=bool(self.job.taint),
-            attempt=claimed.epoch,
         )
         self.live = 1
         self.said = ""

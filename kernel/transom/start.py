@@ -4,7 +4,6 @@ ID or key looked up first → catalog → authorize → schema → admission →
 """
 
 import hashlib
-import re
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -14,7 +13,6 @@ from transom_hookspecs import (
     Access,
     Admission,
     AuditEntry,
-    Caller,
     Conversation,
     Item,
     Job,
@@ -39,12 +37,10 @@ from .catalog import Offer
 from .dispatch import blamed
 from .operations import authorize, refusal
 from .tree import TreeWork
+from .turns import FORBIDDEN_IN_ID, MAX_ID, check_turn, continued, owner_of
 
 if TYPE_CHECKING:
     from .core import Core
-
-FORBIDDEN_IN_ID = re.compile(r'[/\\"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]')
-MAX_ID = 200
 
 
 class Parent(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,32 +169,6 @@ def check_input(core: "Core", offer: Offer, value: Json) -> None:
         raise TransomError("invalid_argument", f"input: larger than {limit} bytes", {"reason": "too_large"})
     if offer.agent.input_schema is not None:
         schemas.require(offer.agent.input_schema, value, "input")
-
-
-async def continued(core: "Core", request: StartJob, origin: Origin) -> tuple[str, str]:
-    """The conversation that the job is a turn of, and its owner, who goes on with it, or someone who may."""
-    name = request.conversation
-    if request.continue_from:
-        before = await core.store.get(origin.tenant, Job, request.continue_from)
-        if before is None or not before.conversation:
-            raise TransomError("not_found", f"continue_from: job {request.continue_from!r} is no turn of a conversation here")
-        name = before.conversation
-    if not name:
-        return "", ""
-    if len(name) > MAX_ID or FORBIDDEN_IN_ID.search(name):
-        raise TransomError("invalid_argument", f"conversation: at most {MAX_ID} characters, without / and control characters")
-    known = await core.store.get(origin.tenant, Conversation, name)
-    if known is not None and known.owner != owner_of(origin.caller):
-        access = Access(caller=origin.caller, tenant=origin.tenant, permission="conversations.continue", object=name)
-        verdict = await authorize(core, access)
-        if verdict.ruling != "allow":
-            raise refusal(access, verdict)
-    return name, known.owner if known is not None else owner_of(origin.caller)
-
-
-def owner_of(caller: Caller) -> str:
-    """Whose a conversation is: the person's, whatever app she used, or the key's or service's."""
-    return f"{caller.kind}:{caller.id}"
 
 
 def new_job(core: "Core", request: StartJob, origin: Origin, offer: Offer, identity: str, parent: Parent | None) -> Job:
@@ -385,18 +355,3 @@ class Plan:
                 details={"agent": job.agent, "taint": list(job.taint), "parent": job.parent},
             ),
         )
-
-
-def check_turn(tx: Tx, conversation: Conversation) -> None:
-    """A conversation has one turn at a time."""
-    latest = tx.get(Job, conversation.job)
-    if latest is None or latest.ended:
-        return
-    tree = tx.get(Tree, latest.tree)
-    reason = "turn_waiting" if tree is not None and tree.waiting else "turn_running"
-    remedy = "decide what it waits for, or cancel it" if reason == "turn_waiting" else "follow it, or cancel it"
-    raise TransomError(
-        "aborted",
-        f"the conversation's latest turn, job {latest.id}, is not over; {remedy}",
-        {"reason": reason, "job": latest.id},
-    )

@@ -6,6 +6,8 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from copy import copy
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -16,10 +18,11 @@ from litestar.exceptions import HTTPException
 from litestar.handlers import BaseRouteHandler
 from litestar.router import Router
 
-from transom_hookspecs import Kernel, TransomError
+from transom_hookspecs import Door, Kernel, PluginError, TransomError
 
 from .config import Config
 from .core import Core
+from .dispatch import blamed
 from .plugins import load as load_plugins
 
 log = logging.getLogger("transom")
@@ -41,12 +44,8 @@ def create_app(core: Core, *, own_life: bool = True) -> Litestar:
 
     handlers: list[Any] = [healthz]
     for plugin, door in core.hooks.collect("register_doors"):
-        for handler in door.handlers:
-            if not isinstance(handler, BaseRouteHandler | Router):
-                raise TransomError(
-                    "failed_precondition", f"plugin {plugin!r}: door {door.name!r} has {handler!r}, no Litestar route handler"
-                )
-            handlers.append(handler)
+        with blamed(plugin, "register_doors"):
+            handlers += served(plugin, door)
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
@@ -65,6 +64,24 @@ def create_app(core: Core, *, own_life: bool = True) -> Litestar:
         raise TransomError("failed_precondition", f"the doors' routes cannot be served together: {error}") from error
 
 
+def served(plugin: str, door: Door) -> list[BaseRouteHandler | Router]:
+    """A door's handlers, each answering for what it raises in the plugin's name.
+
+    A Router per door would do the same, but two of them cannot share a path, each for methods of its own.
+    """
+    failed = partial(door_error, plugin, door.name)
+    handlers: list[BaseRouteHandler | Router] = []
+    for given in door.handlers:
+        if not isinstance(given, BaseRouteHandler | Router):
+            raise TransomError(
+                "failed_precondition", f"plugin {plugin!r}: door {door.name!r} has {given!r}, no Litestar route handler"
+            )
+        handler = copy(given)  # the plugin's own stays as it was
+        handler.exception_handlers = {Exception: failed, 500: failed, **(given.exception_handlers or {})}
+        handlers.append(handler)
+    return handlers
+
+
 def health_response(core: Core) -> Response[bytes]:
     """`/healthz`: 200, or 503 with what is wrong."""
     health = core.health()
@@ -81,6 +98,14 @@ def http_error(request: Request[Any, Any, Any], error: Exception) -> Response[by
     body = {"code": code, "message": said.get(status, "the request cannot be served"), "details": {}}
     headers = getattr(error, "headers", None) or {}
     return Response(msgspec.json.encode(body), status_code=status, media_type="application/json", headers=headers)
+
+
+def door_error(plugin: str, door: str, _: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """A bug in a door, or in another plugin that the door asked, which is named already."""
+    log.error("plugin %r: a request failed in door %r", plugin, door, exc_info=error)
+    told = error if isinstance(error, PluginError) else PluginError(plugin, f"door {door!r}")
+    body = {"code": told.code, "message": told.message, "details": told.details}
+    return Response(msgspec.json.encode(body), status_code=500, media_type="application/json")
 
 
 def any_error(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:

@@ -168,9 +168,15 @@ OTHER = f"{MAJOR + 1}.0"
 
 WRONG = {
     "an import that fails": ("1 / 0", "cannot be imported: ZeroDivisionError"),
+    "an import that ends the program": ("raise SystemExit(3)", "cannot be imported: SystemExit: 3"),
+    "an import that panics": ("class Panic(BaseException): pass\nraise Panic('no luck')", "cannot be imported: Panic: no luck"),
     "a class that is not there": ("", "cannot be imported: AttributeError"),
     "no class": ("def Plugin(config): pass", "which is no class"),
     "an instance that cannot be made": (source("def __init__(self, config): 1 / 0"), "cannot start: ZeroDivisionError"),
+    "an instance that ends the program": (
+        source("def __init__(self, config): raise SystemExit(3)"),
+        "cannot start: SystemExit",
+    ),
     "no version": (source(spec="None"), 'it must be "major.minor"'),
     "a version that is none": (source(spec='"1.x"'), 'it must be "major.minor"'),
     "another major version": (source(spec=f'"{OTHER}"'), f"specifications {OTHER}, this is {MAJOR}.{MINOR}"),
@@ -214,6 +220,35 @@ def test_an_optional_one_is_left_out_and_the_others_are_there(distribute, case):
     assert why in found(loaded, "bells").why
     hooked = {impl.plugin for impls in Hooks(loaded.manager).impls.values() for impl in impls}
     assert hooked == {"other"}
+
+
+RAISED = {
+    "a bug": ("1 / 0", "internal", "failed in register_tools (distribution my-bells 3.1)"),
+    "the program's end": ("raise SystemExit", "internal", "failed in register_tools (distribution my-bells 3.1)"),
+    "a refusal": (
+        "raise TransomError('invalid_argument', 'no such bell')",
+        "invalid_argument",
+        "plugin 'bells' (distribution my-bells 3.1): register_tools: no such bell",
+    ),
+}
+
+
+@pytest.mark.req("KERN-3")
+@pytest.mark.parametrize("case", RAISED)
+def test_what_a_register_hook_raises_names_plugin_distribution_version_and_hook(distribute, case):
+    body, code, said = RAISED[case]
+    text = source(hook(f"def register_tools(self): {body}")) + "from transom_hookspecs import TransomError\n"
+    distribute("my-bells", {"bells": "bells:Plugin"}, "3.1", bells=text)
+    loaded = load(config())
+    with pytest.raises(TransomError) as caught:
+        Hooks(loaded.manager, infos=loaded.infos).collect("register_tools")
+    assert caught.value.code == code
+    assert "plugin 'bells'" in caught.value.message
+    assert said in caught.value.message
+    if code == "internal":
+        assert caught.value.details == {
+            "plugin": "bells", "hook": "register_tools", "distribution": "my-bells", "version": "3.1"
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize("body", [
