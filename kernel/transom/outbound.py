@@ -28,8 +28,12 @@ NAT64 = ipaddress.ip_network("64:ff9b::/96")
 UNICAST = ipaddress.ip_network("2000::/3")
 """All of IPv6 that is public; the rest is local, reserved, or not given out."""
 
-NOT_PUBLIC: tuple[Network, ...] = (ipaddress.ip_network("192.88.99.0/24"), ipaddress.ip_network("3fff::/20"))
-"""What `is_global` of some versions of Python takes for public: the 6to4 relays, and addresses of documentation."""
+NOT_PUBLIC: tuple[Network, ...] = tuple(
+    ipaddress.ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "3fff::/20")
+)
+"""What `is_global` of some versions of Python takes for public: protocol assignments (a cloud's metadata among them),
+6to4 relays, another cloud's metadata, documentation.
+"""
 
 
 class OutboundService:

@@ -4,7 +4,7 @@ import time
 
 import anyio
 import pytest
-from job_kit import SlowToTell, decide, ended, eventually, on_disk, open_waits, ran, resting, start
+from job_kit import SlowToTell, decide, ended, eventually, on_disk, open_waits, ran, resting, start, starts_a_child
 from kernel_kit import agents_plugin
 
 from transom_hookspecs import CallEnded, CallStarted, Job, Rule, TransomError, Wait, WaitDecided, function, tool
@@ -13,8 +13,8 @@ from transom_sqlite import SqliteStore
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_winner_goes_on_beside_a_loser_that_waits_however_soon_its_start_is_seen(kernel, eager_store) -> None:
-    """The engine may hear of a start before the start hands over the job that it claimed."""
+async def test_a_winner_goes_on_beside_a_loser_that_waits_however_soon_commits_are_seen(kernel, eager_store) -> None:
+    """The loser may be woken by its own commit, and counted, before it knows that it waits."""
 
     async def quick() -> str:
         await anyio.sleep(0.02)
@@ -150,7 +150,7 @@ async def test_a_losers_child_is_cancelled_even_when_its_start_was_not_known_yet
         await ctx.first(lambda branch: branch.delegate("child"), winner)
         return await ctx.ask("go on?")  # the job's own end would cancel the child as well
 
-    async with kernel(**on_disk(agents_plugin(racer, child), store=SlowToTell())) as k:
+    async with kernel(**on_disk(agents_plugin(racer, child), store=SlowToTell(starts_a_child))) as k:
         await start(k, "racer")
         await open_waits(k)
         (started,) = [job for job in await k.store.select("default", Job, "tree", {"tree": "job"}) if job.parent]

@@ -14,6 +14,8 @@ from transom_hookspecs import (
     Item,
     Message,
     ModelEnd,
+    Text,
+    TextCut,
     TextDelta,
     TextEnded,
     ToolCall,
@@ -95,6 +97,11 @@ async def test_wherever_a_process_dies_log_and_conversation_hold_each_text_and_r
             log = await events(k, "job")
             items = await k.store.select("default", Item, "latest", {"conversation": "c"})
         assert [event.text for event in log.of(TextEnded)] == ["let me see", "final text"], after
+        for event in log.of(TextEnded):
+            heard = "".join(text.delta for text in log.of(Text) if text.message == event.message)
+            assert heard == event.text, after
+        over = [event.message for event in (*log.of(TextEnded), *log.of(TextCut))]
+        assert sorted(over) == sorted({text.message for text in log.of(Text)}), after
         assert [len(log.of(CallStarted)), len(log.of(CallEnded))] == [2, 2], after
         said = [(item.role, item.content) for item in reversed(items)]
         assert said[1:] == [("assistant", "let me see"), ("tool", "1"), ("tool", "2"), ("assistant", "final text")], after

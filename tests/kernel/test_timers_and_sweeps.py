@@ -4,7 +4,7 @@ import time
 
 import anyio
 import pytest
-from job_kit import UnavailableOnce, decide, ended, on_disk, open_waits, ran, resting, start
+from job_kit import SlowToTell, UnavailableOnce, decide, ended, on_disk, open_waits, ran, resting, start, starts_a_job
 from kernel_kit import agents_plugin
 
 from transom_hookspecs import TextEnded, function, tool
@@ -107,3 +107,17 @@ async def test_an_embedded_kernels_job_goes_on_after_its_store_was_unavailable_o
         go.set()
         assert (await ended(k, seconds=5)).output == "awake"
     assert store.refuses is None, "the store was never unavailable"
+
+
+async def test_a_sweep_leaves_a_job_alone_whose_start_is_committed_and_not_told_of_yet(kernel) -> None:
+    """The start hands over the job that it claimed; a sweep that claims it first makes it run twice."""
+    lives = []
+
+    async def hello(ctx, input):
+        lives.append(1)
+        await anyio.sleep(0.2)  # is still at it when the start hands over
+        return await ctx.say("hello")
+
+    async with kernel(**on_disk(agents_plugin(hello), store=SlowToTell(starts_a_job), sweep=0.02)) as k:
+        assert (await ran(k, "hello")).output == "hello"
+    assert len(lives) == 1

@@ -128,18 +128,27 @@ class UnavailableOnce(SqliteStore):
 
 
 class SlowToTell(SqliteStore):
-    """A store that commits a child's start and takes its time to say so."""
+    """A store that commits what `of` says yes to, and takes its time to say so."""
+
+    def __init__(self, of: Callable[[Any], bool]) -> None:
+        super().__init__()
+        self._of = of
 
     async def transact(self, tenant: str, fn: Any, *, relaxed: bool = False) -> Any:
         result = await super().transact(tenant, fn, relaxed=relaxed)
-        if starts_a_child(fn):
+        if self._of(fn):
             await anyio.sleep(0.1)
         return result
 
 
+def starts_a_job(fn: Any) -> bool:
+    """Whether a transaction is the start of a job."""
+    return getattr(fn, "__qualname__", "") == "Plan.commit"
+
+
 def starts_a_child(fn: Any) -> bool:
     """Whether a transaction is the start of a job by another job."""
-    return getattr(fn, "__name__", "") == "commit" and getattr(fn.__self__, "_parent", None) is not None
+    return starts_a_job(fn) and fn.__self__._parent is not None
 
 
 def hooks_plugin(**hooks: Callable[..., Any]) -> type:

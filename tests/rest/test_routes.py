@@ -6,7 +6,7 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
-from transom.core import OWN_OPERATIONS
+from transom.table import OWN_OPERATIONS
 from transom_hookspecs import (
     AgentView,
     BranchCost,
