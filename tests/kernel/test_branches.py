@@ -13,8 +13,8 @@ from transom_sqlite import SqliteStore
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_winner_goes_on_beside_a_loser_that_waits_however_soon_commits_are_seen(kernel, eager_store) -> None:
-    """The loser may be woken by its own commit, and counted, before it knows that it waits."""
+async def test_a_winner_goes_on_and_rests_beside_a_loser_that_waited_however_soon_commits_are_seen(kernel, eager_store) -> None:
+    """The loser may be woken by its own commit before it knows that it waits; it must not be counted twice."""
 
     async def quick() -> str:
         await anyio.sleep(0.02)
@@ -22,14 +22,18 @@ async def test_a_winner_goes_on_beside_a_loser_that_waits_however_soon_commits_a
 
     async def racer(ctx, input):
         _, result = await ctx.first(lambda branch: branch.ask("well?"), lambda branch: branch.call("t.quick"))
+        await ctx.ask("go on?")
         return result
 
-    async with kernel(
-        **on_disk(agents_plugin(racer, tools=(tool("t", function(quick, idempotent=True)),)), store=eager_store)
-    ) as k:
+    plugin = agents_plugin(racer, tools=(tool("t", function(quick, idempotent=True)),))
+    async with kernel(**on_disk(plugin, store=eager_store)) as k:
         eager_store.eager = True
         await start(k, "racer")
-        assert (await ended(k, seconds=3)).output == "quick"
+        await resting(k)
+        (question,) = await open_waits(k)
+        assert question.message == "go on?"
+        await decide(k, question, answer="yes")
+        assert (await ended(k)).output == "quick"
 
 
 async def test_what_the_winner_recorded_is_kept_though_the_loser_is_cancelled_while_it_writes_it(kernel) -> None:
