@@ -186,14 +186,14 @@ class Hooks:
                 return value
         return None
 
-    async def every(self, hook: str, *args: Any) -> list[Any]:
-        """All answers that are not None, in order; one that raises ends the search."""
-        found = []
+    async def every(self, hook: str, *args: Any) -> list[tuple[str, Any]]:
+        """All answers that are not None, in order, each with its plugin's name; one that raises ends the search."""
+        found: list[tuple[str, Any]] = []
         for impl in self.impls[hook]:
             with blamed(impl.plugin, hook):
                 value = await impl.call(*args) if impl.is_async else impl.call(*args)
             if value is not None:
-                found.append(value)
+                found.append((impl.plugin, value))
         return found
 
     async def strictest(self, hook: str, *args: Any) -> Verdict | None:

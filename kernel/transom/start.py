@@ -227,7 +227,7 @@ class Plan:
         origin: Origin,
         job: Job,
         value: Json,
-        reservations: list[Reservation],
+        reservations: list[tuple[str, Reservation]],
         parent: Parent | None,
         owner: str,
     ) -> None:
@@ -241,8 +241,8 @@ class Plan:
         self._count_in_tree(tx, job)
         if job.conversation:
             job = self._take_turn(tx, job)
-        for reservation in self._reservations:
-            with blamed(type(reservation).__module__, "Reservation.reserve"):
+        for plugin, reservation in self._reservations:
+            with blamed(plugin, "admit (its reservation)"):
                 job = reservation.reserve(tx, job)
         if claimed:
             job = msgspec.structs.replace(job, status="running", started_at=tx.now)

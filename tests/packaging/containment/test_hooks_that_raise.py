@@ -142,7 +142,6 @@ async def test_admit_that_raises_refuses_the_start_and_leaves_nothing(world, bad
         await refused_start(w, bad, "admit")
 
 
-@pytest.mark.xfail(strict=True, reason="a reservation's failure is not blamed on its plugin")
 async def test_a_reservation_that_raises_refuses_the_start_and_leaves_nothing(world, bad):
     class Reservation:
         def reserve(self, tx, job):
