@@ -12,7 +12,7 @@ AT_START = (
     ("transom/plugins.py", {"load", "installed"}),
     ("transom_testing/fixtures.py", {"resolve"}),
 )
-ON_THE_LOOP = (("transom_sqlite/reader.py", {"short"}),)
+ON_THE_LOOP = (("transom_sqlite/reader.py", {"short", "until"}),)
 """The store's short reads: the one blocking call that is allowed on the event loop."""
 
 PLUGINS = Path(__file__).parent.parent / "plugins"

@@ -47,14 +47,14 @@ class TransomError(Exception):
     """An error that the caller is told.
 
     Parameters:
-        code: one of `CODES`.
+        code: one of `CODES`; any other counts as `unknown`.
         message: a sentence that names the field or object, what is wrong and the remedy.
         details: facts a program can read, as JSON (`{"reason": "oz0_id_conflict", …}`).
     """
 
     def __init__(self, code: Code, message: str, details: Mapping[str, Json] | None = None) -> None:
         super().__init__(message)
-        self.code: Code = code
+        self.code: Code = code if code in CODES else "unknown"
         self.message = message
         self.details: dict[str, Json] = dict(details or {})
 

@@ -155,7 +155,7 @@ class Store(Protocol):
         """Records in the order of a declared index; see `Tx.select`."""
 
     async def read(self, tenant: str, tree: str, after: int = 0, limit: int = 200) -> list[Entry]:
-        """The tree's log after a seq."""
+        """The tree's log after a seq: up to `limit` entries, fewer when they are long, none only at its end."""
 
     async def last(self, tenant: str, tree: str) -> int:
         """The seq of the tree's last event; 0 when it has none."""

@@ -181,8 +181,8 @@ def from_environment(environment: Mapping[str, str]) -> list[tuple[str, str, str
     """(setting, "", value) or (plugin, setting, value) for each TRANSOM_ variable that is a setting."""
     found = []
     for variable, text in sorted(environment.items()):
-        if not variable.startswith("TRANSOM_") or variable in CLIENT_VARIABLES:
-            continue
+        if not text or not variable.startswith("TRANSOM_") or variable in CLIENT_VARIABLES:
+            continue  # set but empty is not set
         name, _, key = variable.removeprefix("TRANSOM_").lower().partition("__")
         if key or name in OWN:
             found.append((name, key, text))

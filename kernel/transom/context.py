@@ -158,6 +158,7 @@ class JobContext:
 
     async def sleep(self, seconds: float) -> None:
         """Wait; see `Context.sleep`."""
+        steps.checked_seconds(seconds, "ctx.sleep: seconds")
         with self._step("sleep") as key:
             run = self._run
             if run.journal.recorded(key, "sleep", "") is None:

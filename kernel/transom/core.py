@@ -63,6 +63,7 @@ S = TypeVar("S")
 DRAIN = 5.0
 MAX_PROBLEMS = 20
 PROBLEM_FOR = 300_000
+STORE_BAD_FOR = 30_000
 
 
 class SystemClock:
@@ -99,6 +100,7 @@ class Core:
         self.secret = b""
         self._problems: deque[tuple[int, str]] = deque(maxlen=MAX_PROBLEMS)
         self._watchdog = Watchdog()
+        self._store_refused = 0
         self._timers = Timers(self.report)
         self._tasks: TaskGroup | None = None
         self._hub: Hub | None = None
@@ -220,7 +222,11 @@ class Core:
 
     async def call(self, operation: str, request: msgspec.Struct, origin: Origin) -> Any:
         """The one way in; see `Kernel.call`."""
-        return await operations.call(self, operation, request, origin)
+        try:
+            return await operations.call(self, operation, request, origin)
+        except StoreUnavailable:
+            self._store_refused = self.clock.now()
+            raise
 
     async def may(self, caller: Caller, tenant: str, permission: str, object: str = "", job: Job | None = None) -> Verdict:
         """What policy says of an access; see `Kernel.may`."""
@@ -282,6 +288,8 @@ class Core:
         problems = [text for at, text in self._problems if at >= since] + self.hooks.switched_off
         if blocked := self._watchdog.problem():
             problems.append(blocked)
+        if self.clock.now() - self._store_refused < STORE_BAD_FOR:
+            problems.append("the store refused work a moment ago; the log says why")
         bad = bool(problems)
         if not self.instances:
             problems.append("no plugin is loaded: there is no door, store or engine")

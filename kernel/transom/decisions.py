@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from .core import Core
 
 SYSTEM_EXPIRY = "system:expiry"
+MOST_OPEN = 10_000
+"""Open waits that are looked through for those that a caller may see."""
 
 
 async def decide(call: OperationCall, request: DecideApproval) -> Decided:
@@ -332,9 +334,11 @@ async def approvals(call: OperationCall, request: ListApprovals) -> WaitPage:
         waits = await core.store.select(tenant, Wait, "tree", {"tree": job.tree, "open": True})
         waits = [w for w in waits if w.job in inside]
     else:
-        waits = await core.store.select(tenant, Wait, "open", {"open": True}, limit=request.limit)
-    views = []
-    for wait in waits[: request.limit]:
+        waits = await core.store.select(tenant, Wait, "open", {"open": True}, limit=MOST_OPEN)
+    views: list[WaitView] = []
+    for wait in waits:
+        if len(views) == request.limit:
+            break
         if core.clock.now() >= wait.expires_at:
             await expire(core, tenant, wait)
             continue

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -39,14 +40,16 @@ def contained(error: BaseException) -> bool:
     """Whether an error that somebody's code raised is that code's own affair.
 
     A cancellation is when nobody cancelled the running task: the code awaited something that was cancelled. So is
-    `sys.exit()`; an interrupt from the keyboard never is.
+    `sys.exit()`; an interrupt is, unless the keyboard may have sent it.
     """
     if isinstance(error, BaseExceptionGroup):
         return all(contained(each) for each in leaves_of(error))
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and not task.cancelling() and anyio.current_effective_deadline() != -math.inf
-    return not isinstance(error, KeyboardInterrupt | GeneratorExit)
+    if isinstance(error, KeyboardInterrupt):
+        return signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    return True
 
 
 def in_words(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import tomllib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ import pluggy
 from transom_hookspecs import FAMILIES, HookInfo, Kernel, Operation, PluginInfo, TransomError
 
 from . import config as settings
+from . import ids
 from .app import Transom
 from .core import Core
 from .dispatch import Hooks, kind_of
@@ -48,9 +50,14 @@ class KernelLauncher:
         if blocked and name not in known:
             raise TransomError("not_found", f"there is no plugin {name!r}; there are {', '.join(sorted(known))}")
         names = sorted({*names, name}) if blocked else [each for each in names if each != name]
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        path.write_text(with_blocked(text, names), encoding="utf-8")
-        settings.load(str(path), {})
+        text = path.read_bytes().decode("utf-8") if path.is_file() else ""
+        changed = with_blocked(text, names)
+        if not same_but_blocked(text, changed, names):
+            line = f"block = [{', '.join(map(_quoted, names))}]"
+            raise TransomError("failed_precondition", f"{path} cannot be changed safely; under [plugins] write: {line}")
+        fresh = path.with_name(f".{path.name}.{ids.token(4)}")
+        fresh.write_bytes(changed.encode("utf-8"))
+        fresh.replace(path)
         return str(path)
 
     def hooks(self) -> Sequence[HookInfo]:
@@ -108,6 +115,19 @@ def hook_info(loaded: Loaded, name: str, family: type, order: Sequence[str]) -> 
         description=(inspect.getdoc(caller.spec.function) or "").partition("\n")[0],
         plugins=tuple(impl.plugin for impl in Hooks(loaded.manager, order).impls[name]),
     )
+
+
+def same_but_blocked(before: str, after: str, names: Sequence[str]) -> bool:
+    """Whether a changed settings file says what the old one said, and blocks these names."""
+    try:
+        old, new = tomllib.loads(before), tomllib.loads(after)
+    except tomllib.TOMLDecodeError:
+        return False
+    rules = new.get("plugins", {})
+    blocked = rules.pop("block", None)
+    old.get("plugins", {}).pop("block", None)
+    old.setdefault("plugins", {})
+    return blocked == list(names) and old == {**new, "plugins": rules}
 
 
 def with_blocked(text: str, names: Sequence[str]) -> str:

@@ -157,7 +157,7 @@ class Hub:
                 batch = tail.after(after)
                 if not batch and (looked != foreign or (batch is None and tail.entries)):
                     batch = await self._store.read(tenant, tree, after, SLICE)
-                    if len(batch) < SLICE:
+                    if not batch:
                         looked = foreign  # what is committed from now on comes through the tail
                 if batch:
                     after = batch[-1].seq

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -135,7 +136,7 @@ async def call(core: "Core", name: str, request: msgspec.Struct, origin: Origin)
             await made.require(operation.permission)
         if digest and (known := await repeated(core, operation, origin, digest)) is not None:
             return known
-        with blamed(core.operation_plugins.get(name, "(kernel)"), name):
+        with blamed(core.operation_plugins[name], name) if name in core.operation_plugins else nullcontext():
             return await operation.handler(made, request)
     except Raced:
         return await repeated(core, operation, origin, digest)

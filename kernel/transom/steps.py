@@ -36,6 +36,20 @@ if TYPE_CHECKING:
     from .run import JobRun
 
 
+LONGEST = 3_650 * 86_400.0
+
+
+def checked_seconds(seconds: float | None, what: str) -> float | None:
+    """A time to wait, which is a number of seconds up to ten years, or none.
+
+    Raises:
+        TransomError: invalid_argument.
+    """
+    if seconds is not None and not 0 <= seconds <= LONGEST:
+        raise TransomError("invalid_argument", f"{what}: {seconds!r} is no number of seconds from 0 to {LONGEST:.0f}")
+    return seconds
+
+
 async def delegate(
     run: "JobRun", key: str, agent: str, input: Json, timeout: float | None = None, tags: Sequence[str] = (), call: str = ""
 ) -> Json:
@@ -75,6 +89,7 @@ async def ask(
     call: str = "",
 ) -> Json:
     """`ask` under a key that was taken already."""
+    checked_seconds(timeout, "ctx.ask: timeout")
     message, details = run.filters.text("model", message), run.filters.value("model", details)
     arguments: JsonObject = {"message": message, "choices": list(choices), "details": details}
     known = run.journal.recorded(key, "ask", kind, arguments)
@@ -172,6 +187,7 @@ async def wait_for_event(
     run: "JobRun", key: str, source: str, match: JsonObject, timeout: float | None = None, call: str = ""
 ) -> Json:
     """`wait_for_event` under a key that was taken already."""
+    checked_seconds(timeout, "ctx.wait_for_event: timeout")
     arguments: JsonObject = {"match": match, "timeout": timeout}
     known = run.journal.recorded(key, "event", source, arguments)
     if known is None or known.state == "begun":

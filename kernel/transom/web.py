@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import os
 import signal
 import socket
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from copy import copy
@@ -23,9 +25,13 @@ from transom_hookspecs import Door, Kernel, PluginError, TransomError
 from .config import Config
 from .core import Core
 from .dispatch import blamed
+from .http import BoundedHttp
 from .plugins import load as load_plugins
 
 log = logging.getLogger("transom")
+
+FORCE = 20.0
+"""Seconds after a signal after which the process ends whatever still runs."""
 
 
 def create_app(core: Core, *, own_life: bool = True) -> Litestar:
@@ -143,6 +149,10 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Take a signal: streams end at once, everything else in its order."""
+        if not self.ended_by:
+            force = threading.Timer(FORCE, os._exit, [128 + sig])
+            force.daemon = True
+            force.start()  # whatever hangs: leases and locks are free once the process is gone
         self.ended_by.append(sig)
         self._core.close_streams()
         super().handle_exit(sig, frame)
@@ -158,7 +168,7 @@ def listen(config: Config) -> socket.socket:
     made = socket.socket(family)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((config.host, config.port))
+        made.bind((config.host or "127.0.0.1", config.port))
     except (OSError, OverflowError) as error:
         made.close()
         why = getattr(error, "strerror", None) or str(error)
@@ -189,7 +199,7 @@ def serve(config: Config, ready: Callable[[str, Kernel], None] | None = None) ->
         host=config.host,
         port=config.port,
         loop="uvloop",
-        http="httptools",
+        http=BoundedHttp,
         lifespan="off",
         access_log=False,
         log_config=None,

@@ -33,15 +33,14 @@ _HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
 
 def head_of(scope: HTTPScope) -> RequestHead:
     """The request's head, every byte of it kept (latin-1)."""
-    headers: dict[str, tuple[str, ...]] = {}
+    headers: dict[str, list[str]] = {}
     for raw, value in scope["headers"]:
-        name = raw.decode("latin-1").lower()
-        headers[name] = (*headers.get(name, ()), value.decode("latin-1"))
+        headers.setdefault(raw.decode("latin-1").lower(), []).append(value.decode("latin-1"))
     client = scope.get("client")
     return RequestHead(
         method=scope["method"],
         path=scope["path"],
-        headers=headers,
+        headers={name: tuple(values) for name, values in headers.items()},
         query=scope["query_string"].decode("latin-1"),
         client=client[0] if client else "",
     )

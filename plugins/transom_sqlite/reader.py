@@ -36,15 +36,27 @@ class Reader:
         for connection in (*self._opened, self._connection):
             connection.close()
 
-    async def rows(self, sql: str, values: tuple[Scalar, ...], limit: int = 1) -> Rows:
-        """The rows of a query that gives up to `limit` of them."""
+    async def rows(self, sql: str, values: tuple[Scalar, ...], limit: int = 1, most: int = 0) -> Rows:
+        """The rows of a query that gives up to `limit` of them, fewer when they have over `most` bytes."""
         try:
             if 0 <= limit <= SHORT:
-                return self.short(sql, values)
+                return self.until(sql, values, most) if most else self.short(sql, values)
         except sqlite3.Error as error:
             if not is_busy(error):
                 raise translated(error, self._database) from error
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._long, sql, values)
+
+    def until(self, sql: str, values: tuple[Scalar, ...], most: int) -> Rows:
+        """A query's rows up to so many bytes of their last column (one row at least), read here and now."""
+        found: Rows = []
+        cursor = self._connection.execute(sql, values)
+        for row in cursor:
+            found.append(row)
+            most -= len(row[-1])
+            if most <= 0:
+                break
+        cursor.close()
+        return found
 
     def short(self, sql: str, values: tuple[Scalar, ...]) -> Rows:
         """A query's rows, read here and now: the one blocking call that is allowed on the loop (about 5 µs)."""

@@ -38,6 +38,9 @@ from .writer import Deliver, Outcome, Synchronous, Work, Writer
 R = TypeVar("R", bound=msgspec.Struct)
 T = TypeVar("T")
 
+SLICE_BYTES = 256 * 1024
+"""A short slice of a log ends with the event that passes this."""
+
 READ = (
     "SELECT event.seq, event.at, event.data FROM event JOIN log ON event.tree = log.key "
     "WHERE log.tenant = ? AND log.tree = ? AND event.seq > ? ORDER BY event.seq LIMIT ?"
@@ -160,7 +163,7 @@ class SqliteStore:
 
     async def read(self, tenant: str, tree: str, after: int = 0, limit: int = 200) -> list[Entry]:
         """The tree's log after a seq."""
-        rows = await self._parts.reader.rows(READ, (stored(tenant), tree, after, limit), limit)
+        rows = await self._parts.reader.rows(READ, (stored(tenant), tree, after, limit), limit, SLICE_BYTES)
         return [Entry(seq, at, _decode(data)) for seq, at, data in rows]
 
     async def last(self, tenant: str, tree: str) -> int:
