@@ -15,15 +15,20 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import Annotated, cast
 
 import msgspec
 
-from transom_hookspecs import Json, JsonObject, TransomError
+from transom_hookspecs import NAME, Json, JsonObject, TransomError
 
 FILE = "transom.toml"
 CLIENT_VARIABLES = frozenset({"TRANSOM_URL", "TRANSOM_TOKEN", "TRANSOM_CONFIG", "TRANSOM_TENANT"})
 """Variables of the command line's, which set nothing here."""
+
+
+Positive = Annotated[float, msgspec.Meta(gt=0, le=3_650 * 86_400)]
+NotNegative = Annotated[float, msgspec.Meta(ge=0, le=3_600)]
+AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class PluginsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,20 +70,20 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         attempts: of a model call that was cut.
     """
 
-    wait: float = 86_400.0
-    job: float = 30 * 86_400.0
-    steps: int = 1_000
-    parallel_calls: int = 16
-    depth: int = 5
-    children: int = 32
-    tree_jobs: int = 200
-    input: int = 4 * 1024 * 1024
-    arguments: int = 256 * 1024
-    result: int = 1024 * 1024
-    answer: int = 8 * 1024 * 1024
-    text_flush: float = 0.02
-    text_flush_bytes: int = 1024
-    attempts: int = 3
+    wait: Positive = 86_400.0
+    job: Positive = 30 * 86_400.0
+    steps: AtLeastOne = 1_000
+    parallel_calls: AtLeastOne = 16
+    depth: AtLeastOne = 5
+    children: AtLeastOne = 32
+    tree_jobs: AtLeastOne = 200
+    input: AtLeastOne = 4 * 1024 * 1024
+    arguments: AtLeastOne = 256 * 1024
+    result: AtLeastOne = 1024 * 1024
+    answer: AtLeastOne = 8 * 1024 * 1024
+    text_flush: NotNegative = 0.02
+    text_flush_bytes: AtLeastOne = 1024
+    attempts: AtLeastOne = 3
 
 
 class Outbound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -164,6 +169,11 @@ def load(path: str = "", environment: Mapping[str, str] | None = None, **changes
         config = msgspec.convert({**values, "tables": tables, "path": path}, Config, strict=False)
     except msgspec.ValidationError as error:
         raise TransomError("invalid_argument", f"{path or 'environment'}: {error}") from error
+    for tenant in config.tenants:
+        if not NAME.match(tenant):
+            raise TransomError(
+                "invalid_argument", f"{path or 'environment'}: tenants: {tenant!r} is no name; use letters, digits, - and _"
+            )
     return msgspec.structs.replace(config, **changes)
 
 

@@ -4,7 +4,10 @@ import os
 import secrets
 from pathlib import Path
 
+from transom_hookspecs import TransomError
+
 SECRET_FILE = "kernel.key"  # noqa: S105 - a file's name
+SIZE = 32
 
 
 def load_secret(data: Path) -> bytes:
@@ -14,11 +17,17 @@ def load_secret(data: Path) -> bytes:
     fresh = path.with_suffix(f".{os.getpid()}.{secrets.token_hex(4)}")
     if not path.exists():
         fresh.touch(mode=0o600, exist_ok=False)
-        fresh.write_bytes(secrets.token_bytes(32))
+        fresh.write_bytes(secrets.token_bytes(SIZE))
         try:
             os.link(fresh, path)
         except FileExistsError:
             pass
         finally:
             fresh.unlink()
-    return path.read_bytes()
+    key = path.read_bytes()
+    if len(key) != SIZE:
+        raise TransomError(
+            "failed_precondition",
+            f"{path} has {len(key)} bytes, not {SIZE}: restore it from a backup, or remove it for a new one",
+        )
+    return key

@@ -6,6 +6,7 @@ every few seconds: due ones are advanced, and those of workers that are gone are
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Annotated
 
 import anyio
 import msgspec
@@ -156,8 +157,8 @@ class LocalEnginePlugin:
             jobs: how many jobs are advanced at once; others wait for a place.
         """
 
-        sweep: float = 5.0
-        jobs: int = 1000
+        sweep: Annotated[float, msgspec.Meta(gt=0)] = 5.0
+        jobs: Annotated[int, msgspec.Meta(ge=1)] = 1000
 
     def __init__(self, config: Config) -> None:
         self._engine = LocalEngine(config.sweep, config.jobs)
