@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import tomllib
 from pathlib import Path
 
 import anyio
@@ -10,7 +11,8 @@ import pytest
 from servers import Server, ended
 
 from transom.config import load
-from transom.launcher import same_but_blocked, with_blocked
+from transom.launcher import KernelLauncher
+from transom.plugins import Found
 from transom_hookspecs import TransomError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.req("KERN-4")]
@@ -142,10 +144,29 @@ async def test_an_error_code_that_is_none_is_unknown_and_every_list_still_works(
         "",
     ],
 )
-def test_a_settings_file_is_changed_as_meant_or_not_at_all(tmp_path: Path, text: str) -> None:
-    changed = with_blocked(text, ["demo"])
-    if not same_but_blocked(text, changed, ["demo"]):
-        return  # the caller refuses, and says which line to write
+def test_a_settings_file_is_changed_as_meant_or_not_at_all(tmp_path: Path, text: str, monkeypatch) -> None:
     path = tmp_path / "transom.toml"
-    path.write_bytes(changed.encode())
-    assert load(str(path), {}).plugins.block == ("demo",)
+    path.write_bytes(text.encode())
+    monkeypatch.setattr("transom.launcher.installed", lambda: [Found(name="demo", distribution="transom", version="1")])
+    before = tomllib.loads(text)
+    try:
+        KernelLauncher(str(path)).set_blocked("demo", blocked=True)
+    except TransomError as error:
+        refused = error.message
+    else:
+        refused = ""
+    if refused:
+        assert "under [plugins] write: block = [" in refused
+        assert path.read_bytes() == text.encode(), "it was refused, and changed all the same"
+        return
+    after = tomllib.loads(path.read_bytes().decode())
+    assert after["plugins"].pop("block") == sorted({*before.get("plugins", {}).pop("block", []), "demo"})
+    assert after == {"plugins": {}, **before}, "something else was lost"
+
+
+def test_a_plain_settings_file_is_changed(tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "transom.toml"
+    path.write_text('data = "d"\n\n[plugins]\nblock = ["board"]\n')
+    monkeypatch.setattr("transom.launcher.installed", lambda: [Found(name="demo", distribution="transom", version="1")])
+    KernelLauncher(str(path)).set_blocked("demo", blocked=True)
+    assert load(str(path), {}).plugins.block == ("board", "demo")
