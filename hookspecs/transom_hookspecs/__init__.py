@@ -158,6 +158,7 @@ from .requests import (
 )
 from .services import Board, DevTokens, NewNote, Outputs, Service, ServiceHooks
 from .stores import AuditRow, Change, Cursor, Scalar, Store, StoreHooks, Tx, Where, audit_hash
+from .tenants import Directory, Member, Role, Tenants, TenantSettings
 from .tools import Annotations, CallContext, Function, FunctionCall, Tool, ToolHooks, function, tool
 from .values import NAME, NEVER, SYSTEM, Json, JsonObject
 
@@ -223,6 +224,7 @@ __all__ = [
     "Decided",
     "Definition",
     "DevTokens",
+    "Directory",
     "Document",
     "Door",
     "DoorHooks",
@@ -271,6 +273,7 @@ __all__ = [
     "Lease",
     "ListApprovals",
     "ListJobs",
+    "Member",
     "Message",
     "Model",
     "ModelAnswer",
@@ -302,6 +305,7 @@ __all__ = [
     "Reply",
     "RequestHead",
     "Reservation",
+    "Role",
     "Rule",
     "Ruling",
     "Run",
@@ -319,6 +323,8 @@ __all__ = [
     "Store",
     "StoreHooks",
     "StoreUnavailable",
+    "TenantSettings",
+    "Tenants",
     "Text",
     "TextCut",
     "TextDelta",

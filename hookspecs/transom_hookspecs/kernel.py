@@ -20,6 +20,7 @@ from .policy import Verdict
 from .records import Job, Lease
 from .requests import AgentView
 from .stores import Store
+from .tenants import TenantSettings
 from .values import Json
 
 S = TypeVar("S")
@@ -123,6 +124,9 @@ class Kernel(Protocol):
 
     def tenants(self) -> Sequence[str]:
         """The tenants there are."""
+
+    def settings(self, tenant: str) -> TenantSettings:
+        """What a tenant's admins set."""
 
     def health(self) -> Health:
         """How the process is."""

@@ -50,6 +50,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         stream: whether it only checks, and the door then watches.
         late: the handler asks for the permission itself, because it depends on the object (a job, an agent), and
             sees to repeated keys itself where the operation is idempotent.
+        command: its words on the command line (`key create`), which is made of the request Struct: required fields are
+            arguments, the others options; empty when it has no command of its own.
+        secret: fields of the request that are secrets: asked for at the terminal or read from standard input, never shown.
     """
 
     name: str
@@ -61,6 +64,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     idempotent: bool = False
     stream: bool = False
     late: bool = False
+    command: str = ""
+    secret: tuple[str, ...] = ()
     description: str = ""
 
 

@@ -33,7 +33,7 @@ async def _tell_one(core: "Core", impl: Impl) -> None:
     with core.topic("audit") as changed:
         while impl.failures < OFF_AFTER:
             try:
-                told = [await _tell_of(core, impl, tenant) for tenant in core.config.tenants]
+                told = [await _tell_of(core, impl, tenant) for tenant in core.tenants()]
             except TransomError as error:
                 log.warning("audit receivers go on when the store takes work again: %s", error.message)
                 told = []

@@ -38,6 +38,8 @@ from transom_hookspecs import (
     Stale,
     Store,
     StoreUnavailable,
+    Tenants,
+    TenantSettings,
     TransomError,
     Tx,
     Verdict,
@@ -90,6 +92,7 @@ class Core:
         self.operations, self.operation_plugins = registry.operations(self.hooks)
         self.filters: list[tuple[str, Filter]] = self.hooks.collect("register_filters")
         self._services = registry.services(self.hooks)
+        self._tenants = self.service(Tenants)
         self.records: list[Record] = [*KERNEL_RECORDS, *(r for _, r in self.hooks.collect("register_records"))]
         self._store: Store | None = registry.chosen(self.hooks, "register_stores", config.store, "store")
         self._engine: Engine | None = registry.chosen(self.hooks, "register_engines", config.engine, "engine")
@@ -280,7 +283,11 @@ class Core:
 
     def tenants(self) -> Sequence[str]:
         """The tenants there are."""
-        return self.config.tenants
+        return self._tenants.names() if self._tenants is not None else self.config.tenants
+
+    def settings(self, tenant: str) -> TenantSettings:
+        """What a tenant's admins set."""
+        return self._tenants.settings(tenant) if self._tenants is not None else TenantSettings()
 
     def health(self) -> Health:
         """How the process is."""

@@ -151,7 +151,7 @@ def check_tenant(core: "Core", origin: Origin) -> None:
     caller = origin.caller
     if caller.tenant and caller.tenant != origin.tenant:
         raise TransomError("permission_denied", f"no access to tenant {origin.tenant!r}")
-    if origin.tenant not in core.config.tenants:
+    if origin.tenant not in core.tenants():
         if caller.tenant:
             raise TransomError("permission_denied", f"no access to tenant {origin.tenant!r}")
         raise TransomError("not_found", f"there is no tenant {origin.tenant!r}")
