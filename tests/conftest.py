@@ -16,7 +16,7 @@ ON_THE_LOOP = (("transom_sqlite/reader.py", {"short", "until"}),)
 """The store's short reads: the one blocking call that is allowed on the event loop."""
 
 PLUGINS = Path(__file__).parent.parent / "plugins"
-OURS = ["transom", *(path.name for path in PLUGINS.iterdir() if (path / "__init__.py").is_file())]
+OURS = ["transom", "transom_doors", *(path.name for path in PLUGINS.iterdir() if (path / "__init__.py").is_file())]
 
 
 @pytest.fixture(autouse=True)

@@ -31,11 +31,11 @@ MEANINGS: Final[dict[str, str]] = {
     "bundles": "by a bundle's name: in which tenants it is",
     "plugins": "which plugins are loaded",
     "limits": "bounds; times in seconds, sizes in bytes",
+    "management": "a second port, for operators with certificates; left out, there is none",
     "store": "the store to use; needed only when plugins register several",
     "engine": "the engine to use; needed only when plugins register several",
     "data": "the data folder, relative to the settings file; `--data` and `TRANSOM_DATA` are relative to the current folder",
     "bundle": "folders with `agents/` and `flows/` of your own, relative to the settings file",
-    "limits.wait": "how long a wait stays open before it is declined, where its agent does not say",
     "limits.job": "the longest time of a job, waits included",
     "limits.steps": "steps of one job",
     "limits.parallel_calls": "calls that one model answer may make at once; the others come back with an error",
@@ -55,7 +55,6 @@ MEANINGS: Final[dict[str, str]] = {
     "bundles.<name>.tenants": "the tenants that the bundle is in; empty means every one",
     "board.note_bytes": "the longest note, in bytes of UTF-8",
     "board.notes_per_tree": "how many notes one job tree may have",
-    "identity.callers": "who may call, by name",
     "openai.models": "the models, by the names that agents use",
     "openai.models.<name>.prices": "USD for a million tokens; left out, a call costs nothing",
     "identity.callers.<name>.kind": "what it is; an `operator` belongs to no tenant, has no role and may do everything",
@@ -102,9 +101,12 @@ def main() -> int:
 
 def kernel_settings() -> str:
     """The top of transom.toml, and the kernel's own tables."""
-    from transom.config import BundleConfig, Config, Limits, Outbound, PluginsConfig
+    from transom.config import BundleConfig, Config, Limits, Management, Outbound, PluginsConfig
 
-    tables = (("plugins", PluginsConfig), ("bundles.<name>", BundleConfig), ("outbound", Outbound), ("limits", Limits))
+    tables = (
+        *(("plugins", PluginsConfig), ("bundles.<name>", BundleConfig), ("outbound", Outbound)),
+        *(("management", Management), ("limits", Limits)),
+    )
     top = fields_table(Config, "", leave_out=("path", "tables"))
     return "\n\n".join([top, *(f"### `[{name}]`\n\n{fields_table(kind, name)}" for name, kind in tables)])
 
@@ -330,8 +332,8 @@ def _field_text(field: Any) -> str:
 def errors() -> str:
     """Every error code with its HTTP status and exit code."""
     from transom_cli.exits import exit_code
+    from transom_doors.answers import STATUS
     from transom_hookspecs import CODES, TransomError
-    from transom_rest.answers import STATUS
 
     rows = [(f"`{code}`", str(STATUS[code]), str(exit_code(TransomError(code, ""))), CODE_MEANINGS[code]) for code in CODES]
     return table(("code", "HTTP", "exit", "when"), rows)
@@ -358,29 +360,45 @@ CODE_MEANINGS: Final = {
 """When each code is used."""
 
 
+def every_operation() -> list[Any]:
+    """The operations of the kernel and of the plugins of this distribution, by name."""
+    from transom.table import OWN_OPERATIONS
+
+    made = [cls(cls.Config()) for cls in plugin_classes().values() if hasattr(cls, "register_operations")]
+    found = [*OWN_OPERATIONS, *(each for plugin in made for each in plugin.register_operations())]
+    return sorted(found, key=lambda each: each.name)
+
+
 def operations() -> str:
     """The table of operations."""
-    from transom.table import OWN_OPERATIONS
-    from transom_board.reading import BoardReader
-
-    found = sorted([*OWN_OPERATIONS, BoardReader().operation()], key=lambda each: each.name)
     rows = [
-        (f"`{o.name}`", f"`{o.permission}`", f"`{o.audit}`" if o.audit else "", o.description.partition("\n")[0]) for o in found
+        (f"`{o.name}`", f"`{o.permission}`", f"`{o.audit}`" if o.audit else "", o.description.partition("\n")[0])
+        for o in every_operation()
     ]
     return table(("operation", "permission", "audit action", "what it is"), rows)
 
 
+def operation_bodies() -> str:
+    """What each operation takes and answers over HTTP."""
+    from transom_rest.routes import DOORS_OWN
+
+    rows = []
+    for each in every_operation():
+        if not each.stream:
+            taken = [f for f in msgspec.structs.fields(each.request) if (each.request, f.name) not in DOORS_OWN]
+            given = [f"`{field.encode_name}`" for field in msgspec.structs.fields(each.response)]
+            rows.append((f"`{each.name}`", ", ".join(map(_field_text, taken)), ", ".join(given)))
+    return table(("operation", "fields of the body", "fields of the answer"), rows)
+
+
 def roles() -> str:
     """What each role may do; see the page for what 'own jobs' means of deciding."""
-    from transom_identity.roles import ROLES, TABLE
+    from transom_policy.table import PERMISSIONS, ROLES, reach
 
-    permissions = list(dict.fromkeys(name for row in TABLE.values() for name in row if name != "*"))
     words = {"any": "yes", "own": "own jobs", None: ""}
-    rows = [
-        (f"`{name}`", *(words[TABLE[role].get(name) or TABLE[role].get("*")] for role in ROLES))
-        for name in [*permissions, "everything else"]
-    ]
-    return table(("permission", *(f"`{role}`" for role in ROLES)), rows).replace("`everything else`", "everything else")
+    rows = [(f"`{row.name}`", row.what, *(words[reach(role, row.name)] for role in ROLES)) for row in PERMISSIONS]
+    rows.append(("everything else", "what other plugins ask for", *(words[reach(role, "else")] for role in ROLES)))
+    return table(("permission", "what it lets one do", *(f"`{role}`" for role in ROLES)), rows)
 
 
 def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
@@ -400,6 +418,7 @@ PARTS: Final[dict[str, Callable[[], str]]] = {
     "events": events,
     "errors": errors,
     "operations": operations,
+    "operation-bodies": operation_bodies,
     "roles": roles,
 }
 """The parts by name."""

@@ -13,9 +13,9 @@ import msgspec
 from litestar import Request, Response, post
 from litestar.response import Stream
 
-from transom_hookspecs import Door, JobEnded, JobView, Kernel, Origin, RequestHead, StartJob, Text, TransomError, hookimpl
-
-STATUS = {"invalid_argument": 400, "unauthenticated": 401, "permission_denied": 403, "not_found": 404, "unavailable": 503}
+from transom_doors import bodies, heads
+from transom_doors.answers import status_of
+from transom_hookspecs import Door, JobEnded, JobView, Kernel, Origin, StartJob, Text, TransomError, hookimpl
 
 
 class PlainPlugin:
@@ -48,7 +48,7 @@ class PlainPlugin:
             try:
                 return await self._answer(request)
             except TransomError as error:
-                return Response(f"{error.message}\n", status_code=STATUS.get(error.code, 500), media_type="text/plain")
+                return Response(f"{error.message}\n", status_code=status_of(error), media_type="text/plain")
 
         return [Door(name="plain", handlers=[answer])]
 
@@ -57,32 +57,13 @@ class PlainPlugin:
         kernel = self._kernel
         if kernel is None:
             raise TransomError("unavailable", "the server is starting or stopping; try again in a moment")
-        caller = await kernel.authenticate(head_of(request))
-        start = StartJob(agent=request.path_params["agent"], input=await self._text(request))
+        head = heads.head_of(request.scope)
+        caller = await kernel.authenticate(head)
+        text = bodies.text_of(await bodies.read(head, request.receive, self._config.max_body))
+        start = StartJob(agent=request.path_params["agent"], input=text)
         origin = Origin(tenant=caller.tenant or "default", caller=caller, door="plain")
         job: JobView = (await kernel.call("StartJob", start, origin)).job
         return Stream(texts(kernel, origin.tenant, job), media_type="text/plain; charset=utf-8")
-
-    async def _text(self, request: Request[Any, Any, Any]) -> str:
-        """The body, counted while it comes."""
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > self._config.max_body:
-                raise TransomError("invalid_argument", f"the body is larger than {self._config.max_body} bytes")
-        try:
-            return body.decode()
-        except UnicodeDecodeError as error:
-            raise TransomError("invalid_argument", "the body is no UTF-8 text") from error
-
-
-def head_of(request: Request[Any, Any, Any]) -> RequestHead:
-    """The request without its body, its headers byte for byte."""
-    headers: dict[str, tuple[str, ...]] = {}
-    for name, value in request.scope["headers"]:
-        key = name.decode("latin-1").lower()
-        headers[key] = (*headers.get(key, ()), value.decode("latin-1"))
-    return RequestHead(method=request.method, path=request.scope["path"], headers=headers)
 
 
 async def texts(kernel: Kernel, tenant: str, job: JobView) -> AsyncIterator[bytes]:

@@ -36,16 +36,31 @@ from .conversations import (
     Run,
     ToolCall,
 )
-from .doors import Door, DoorHooks, Encoder, RequestHead
+from .deciding import (
+    DecideApproval,
+    Decided,
+    DecidedTogether,
+    DecideTogether,
+    EditWait,
+    GetWait,
+    ListApprovals,
+    RunRequest,
+    WaitPage,
+    WaitView,
+)
+from .doors import ABORT, CERTIFICATE, Door, DoorHooks, Encoder, RequestHead
 from .engines import Engine, EngineHooks
 from .errors import (
     CODES,
+    REFUSALS,
     RUNTIME_ERRORS,
     Code,
     ConcurrentUse,
     ErrorInfo,
     Nondeterminism,
     PluginError,
+    Refusal,
+    RefusalType,
     Stale,
     StoreUnavailable,
     TransomError,
@@ -85,7 +100,9 @@ from .models import (
     ModelEnd,
     ModelEvent,
     ModelHooks,
+    ModelPrice,
     ModelRequest,
+    Priced,
     ReasoningDelta,
     TextDelta,
     TokenCount,
@@ -97,7 +114,7 @@ from .operations import (
     OperationHooks,
 )
 from .outbound import Outbound, Transport
-from .policy import Access, Admission, PolicyHooks, Reservation, Ruling, ToolUse, Verdict
+from .policy import Access, Admission, ModelUse, PolicyHooks, Reservation, Ruling, Spending, ToolUse, Verdict
 from .records import (
     ENDED,
     KERNEL_RECORDS,
@@ -127,9 +144,6 @@ from .requests import (
     CancelJob,
     Catalog,
     CostView,
-    DecideApproval,
-    Decided,
-    EditWait,
     GetCatalog,
     GetJob,
     GetJobBoard,
@@ -141,25 +155,32 @@ from .requests import (
     JobTrace,
     JobView,
     JobWait,
-    ListApprovals,
     ListJobs,
     NoteView,
     PendingStep,
     Published,
     PublishEvent,
-    RunRequest,
     SetJobTags,
     StartJob,
     StepView,
-    WaitPage,
-    WaitView,
     WatchGrant,
     WatchJob,
 )
-from .services import Board, DevTokens, NewNote, Outputs, Service, ServiceHooks
-from .stores import AuditRow, Change, Cursor, Scalar, Store, StoreHooks, Tx, Where, audit_hash
+from .services import Board, DevTokens, NewNote, Outputs, Secrets, Service, ServiceHooks, Session, SignIn
+from .stores import Change, Cursor, Scalar, Store, StoreHooks, Tx, Where
 from .tenants import Directory, Member, Role, Tenants, TenantSettings
 from .tools import Annotations, CallContext, Function, FunctionCall, Tool, ToolHooks, function, tool
+from .trail import (
+    AUDIT_CUT,
+    AUDIT_RULE,
+    AuditChain,
+    AuditCut,
+    AuditFilter,
+    AuditRow,
+    audit_hash,
+    details_digest,
+    details_text,
+)
 from .values import NAME, NEVER, SYSTEM, Json, JsonObject
 
 FAMILIES: tuple[type, ...] = (
@@ -178,6 +199,10 @@ FAMILIES: tuple[type, ...] = (
 """The hook specifications, one class a family."""
 
 __all__ = [
+    "ABORT",
+    "AUDIT_CUT",
+    "AUDIT_RULE",
+    "CERTIFICATE",
     "CODES",
     "ENDED",
     "ENTRY_POINT_GROUP",
@@ -185,6 +210,7 @@ __all__ = [
     "KERNEL_RECORDS",
     "NAME",
     "NEVER",
+    "REFUSALS",
     "RUNTIME_ERRORS",
     "SPEC_VERSION",
     "SYSTEM",
@@ -196,8 +222,11 @@ __all__ = [
     "AgentView",
     "Annotations",
     "AnyEvent",
+    "AuditChain",
     "AuditCursor",
+    "AuditCut",
     "AuditEntry",
+    "AuditFilter",
     "AuditRow",
     "Board",
     "Branch",
@@ -221,7 +250,9 @@ __all__ = [
     "CostView",
     "Cursor",
     "DecideApproval",
+    "DecideTogether",
     "Decided",
+    "DecidedTogether",
     "Definition",
     "DevTokens",
     "Directory",
@@ -248,6 +279,7 @@ __all__ = [
     "GetJobBoard",
     "GetJobTrace",
     "GetJobWait",
+    "GetWait",
     "Health",
     "HookInfo",
     "Index",
@@ -280,7 +312,9 @@ __all__ = [
     "ModelEnd",
     "ModelEvent",
     "ModelHooks",
+    "ModelPrice",
     "ModelRequest",
+    "ModelUse",
     "NewNote",
     "Nondeterminism",
     "NotePinned",
@@ -298,10 +332,13 @@ __all__ = [
     "PluginError",
     "PluginInfo",
     "PolicyHooks",
+    "Priced",
     "PublishEvent",
     "Published",
     "ReasoningDelta",
     "Record",
+    "Refusal",
+    "RefusalType",
     "Reply",
     "RequestHead",
     "Reservation",
@@ -311,10 +348,14 @@ __all__ = [
     "Run",
     "RunRequest",
     "Scalar",
+    "Secrets",
     "Service",
     "ServiceHooks",
+    "Session",
     "SetJobTags",
+    "SignIn",
     "Source",
+    "Spending",
     "Stale",
     "StartJob",
     "Step",
@@ -359,6 +400,8 @@ __all__ = [
     "Where",
     "Worker",
     "audit_hash",
+    "details_digest",
+    "details_text",
     "function",
     "hookimpl",
     "hookspec",

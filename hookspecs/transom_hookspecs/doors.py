@@ -7,6 +7,13 @@ import msgspec
 
 from .events import Entry
 from .markers import hookspec
+from .operations import Operation
+
+CERTIFICATE = "transom.certificate"
+"""Where in an ASGI scope's `state` a server puts the peer's certificate, see `RequestHead`."""
+
+ABORT = "transom.abort"
+"""Where in an ASGI scope's `state` a server puts a function that drops the connection with all that is unsent."""
 
 
 class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,7 +23,8 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
         headers: names in lower case, as bytes came (latin-1); a header sent twice has two values.
         query: the raw query string.
         client: the peer's address, or empty.
-        certificate: the peer certificate's subject, on listeners that ask for one.
+        certificate: `sha256:<hex>` of the peer's certificate (DER), on the listener that asks for one; empty elsewhere. No
+            header sets it: a server puts it into the state of an ASGI scope under the key CERTIFICATE.
     """
 
     method: str
@@ -49,5 +57,5 @@ class DoorHooks:
         """Return doors; their handlers are served on the runtime API's port."""
 
     @hookspec
-    def register_commands(self) -> Sequence[object]:  # type: ignore[empty-body]
-        """Return click commands for the `transom` command line."""
+    def register_commands(self, operations: Sequence[Operation]) -> Sequence[object]:  # type: ignore[empty-body]
+        """Return click commands for the `transom` command line; `operations` is the table that commands may be made of."""

@@ -9,6 +9,8 @@ Every error a caller may see is a `TransomError`; a door maps its `code` once, i
     ├── ConcurrentUse            a Context was called while its previous call was still open
     └── Nondeterminism           a replay asked for another step than the journal holds
 
+A quota, budget or limit of a job tree that has no room is a `resource_exhausted` with a `Refusal` as its details.
+
 Anything else is `internal`. What an agent or a function raised is told in its own words, filtered; what the kernel or
 a plugin raised goes to the log, and its text is told to nobody.
 """
@@ -87,6 +89,43 @@ class PluginError(TransomError):
             f"plugin {plugin!r} failed in {hook}; the server's log has the cause",
             {"plugin": plugin, "hook": hook},
         )
+
+
+RefusalType = Literal["oz0_quota_exceeded", "oz0_budget_exceeded", "oz0_tree_limit"]
+REFUSALS: tuple[RefusalType, ...] = get_args(RefusalType)
+"""The `type` of every error that a cap is behind."""
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a program is told of a cap that has no room: the details of the error. Money is in USD.
+
+    Parameters:
+        scope: whose cap it is: its `kind` (caller, team, agent, tenant, tree, job) and `name`.
+        what: what is capped: jobs, tokens, usd; of a tree its depth, children, tree_jobs, steps.
+        requested: what there was no room for, at the most.
+        could_wait: whether the job may wait for somebody who raises the cap.
+        raised_by: who can raise it, in words.
+        limit, used, reserved: left out for those who may not read another person's or team's figures.
+        window: in which the cap holds (minute, hour, day, week, month, total); empty for limits of a tree.
+        resets_at: when the window ends, as `2026-03-01T00:00:00.000Z`, and in milliseconds (Unix) as `resets_at_ms`.
+    """
+
+    type: RefusalType
+    scope: dict[str, str]
+    what: str
+    requested: int | float
+    could_wait: bool
+    raised_by: str
+    limit: int | float | msgspec.UnsetType = msgspec.UNSET
+    used: int | float | msgspec.UnsetType = msgspec.UNSET
+    reserved: int | float | msgspec.UnsetType = msgspec.UNSET
+    window: str = ""
+    resets_at: str = ""
+    resets_at_ms: int = 0
+
+    def error(self, message: str) -> TransomError:
+        """The error that tells of it."""
+        return TransomError("resource_exhausted", message, msgspec.to_builtins(self))
 
 
 class StoreUnavailable(TransomError):

@@ -191,6 +191,19 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     edit: bool = False
     reason: str = ""
 
+    def stricter(self, other: "Rule") -> "Rule":
+        """The one rule that holds when both do; where both name deciders, those of `other` decide."""
+        return Rule(
+            deciders=other.deciders or self.deciders,
+            count=max(self.count, other.count),
+            four_eyes=self.four_eyes or other.four_eyes,
+            confirm=self.confirm and other.confirm,
+            veto=self.veto or other.veto,
+            typed=self.typed or other.typed,
+            edit=self.edit and other.edit,
+            reason=other.reason or self.reason,
+        )
+
 
 AnyEvent = (
     JobStarted

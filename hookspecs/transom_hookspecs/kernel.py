@@ -13,11 +13,11 @@ import msgspec
 from .agents import Agent, Document
 from .callers import Caller, Origin
 from .doors import RequestHead
-from .events import Entry
+from .events import Entry, Rule
 from .operations import Operation
 from .outbound import Outbound
 from .policy import Verdict
-from .records import Job, Lease
+from .records import Job, Lease, Record
 from .requests import AgentView
 from .stores import Store
 from .tenants import TenantSettings
@@ -65,6 +65,8 @@ class Kernel(Protocol):
     clock: Clock
     outbound: Outbound
     operations: Mapping[str, Operation]
+    records: Sequence[Record]
+    """All records that are kept, the kernel's and the plugins'."""
     plugins: Sequence[PluginInfo]
     data: str
     """The data folder's path."""
@@ -89,7 +91,9 @@ class Kernel(Protocol):
             TransomError: why not.
         """
 
-    async def may(self, caller: Caller, tenant: str, permission: str, object: str = "", job: Job | None = None) -> Verdict:
+    async def may(
+        self, caller: Caller, tenant: str, permission: str, object: str = "", job: Job | None = None, rule: Rule | None = None
+    ) -> Verdict:
         """What policy says of an access, for handlers whose answer depends on it."""
 
     def watch(self, tenant: str, tree: str, after: int = 0) -> AsyncIterator[Sequence[Entry]]:
@@ -114,7 +118,7 @@ class Kernel(Protocol):
         """Log a failure that nobody waits for, and show it in health."""
 
     def agents(self, tenant: str) -> Sequence[AgentView]:
-        """The tenant's agents and flows, by name."""
+        """The tenant's agents and flows, by name; the same object until the catalog changes."""
 
     def agent(self, tenant: str, name: str) -> Agent | None:
         """An agent or flow of the tenant's catalog."""
@@ -133,6 +137,9 @@ class Kernel(Protocol):
 
     async def release(self, worker: str) -> Sequence[Lease]:
         """Free every job of a worker whose process is gone, and forget the worker; returns what can go on now."""
+
+    async def attended(self) -> bool:
+        """Whether another process, which is alive, advances jobs on this store."""
 
     async def advance(self, tenant: str, job: str) -> None:
         """Claim a job and run it as far as it goes; returns at once when it is another worker's or has ended.
@@ -173,6 +180,9 @@ class Launcher(Protocol):
     def operations(self) -> Sequence[Operation]:
         """The table of operations."""
 
+    def agents(self, tenant: str, *, dev: bool = False) -> Sequence[AgentView]:
+        """A tenant's agents and flows, without a store; with `dev`, those that it has in development mode."""
+
     def embedded(self, *, data: str = "", dev: bool = False, agents: Sequence[str] = ()) -> AbstractAsyncContextManager[Kernel]:
         """A kernel inside this process, on a data folder; it advances only the jobs that it started.
 
@@ -190,12 +200,14 @@ class Launcher(Protocol):
         data: str = "",
         dev: bool = False,
         ready: Callable[[str, Kernel], None] | None = None,
+        with_parent: bool = False,
     ) -> int:
         """Serve until SIGINT or SIGTERM and return the exit code.
 
         Parameters:
             host, port: instead of the setting's; port 0 takes a free one.
             ready: called once with the URL and the kernel, when it listens.
+            with_parent: end also when the process that started this one ends, however it does.
         """
 
 

@@ -1,7 +1,7 @@
 """The model family: language models, asked for one answer at a time and streamed."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -66,6 +66,14 @@ class TokenCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     estimated: bool = False
 
 
+class ModelPrice(msgspec.Struct, frozen=True, kw_only=True):
+    """Micro-USD for a million tokens; `cached`: for input tokens that the provider had cached."""
+
+    input: int
+    output: int
+    cached: int
+
+
 class TextDelta(msgspec.Struct, frozen=True):
     """More text of the answer, as it comes."""
 
@@ -113,6 +121,15 @@ class Model(Protocol):
         """An upper bound of the request's input tokens."""
 
 
+@runtime_checkable
+class Priced(Protocol):
+    """A model that knows its own price, so that nobody has to set one before what it costs can be capped."""
+
+    @property
+    def price(self) -> ModelPrice | None:
+        """What its tokens cost; None when it does not know after all."""
+
+
 class ModelHooks:
     """Hooks of the model family."""
 
@@ -129,7 +146,9 @@ __all__ = [
     "ModelEnd",
     "ModelEvent",
     "ModelHooks",
+    "ModelPrice",
     "ModelRequest",
+    "Priced",
     "ReasoningDelta",
     "TextDelta",
     "TokenCount",

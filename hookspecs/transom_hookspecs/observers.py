@@ -8,7 +8,7 @@ from .markers import hookspec
 from .models import ModelRequest
 from .policy import ToolUse
 from .records import Job
-from .stores import AuditRow
+from .trail import AuditRow
 
 
 class ObserverHooks:

@@ -24,8 +24,16 @@ class Call(Protocol):
 
     origin: Origin
 
-    async def transact(self, fn: Callable[[Tx], T], *, object: str = "", details: JsonObject | None = None) -> T:
-        """Run a transaction that also holds the call's audit entry and, under an Idempotency-Key, its reply."""
+    async def transact(
+        self, fn: Callable[[Tx], T], *, object: str = "", outcome: str = "ok", details: JsonObject | None = None
+    ) -> T:
+        """Run a transaction that also holds the call's audit entry and, under an Idempotency-Key, its reply.
+
+        Parameters:
+            object: what it was done to (an ID or a name).
+            outcome: how it came out, in a word.
+            details: the rest, without content and secrets; they are purged earlier than the entry.
+        """
 
     async def audit(self, *, object: str = "", outcome: str = "ok", details: JsonObject | None = None) -> None:
         """Audit a call that wrote nothing."""

@@ -32,6 +32,11 @@ class Outbound(Protocol):
         The name is resolved once, every address is checked (no private, loopback or link-local one, unless listed
         or in dev mode), and the checked address is the one connected to. No redirects, no proxy.
 
+        `{{secret:NAME}}` in a header's value, in the query or in the body becomes the value of that secret of the
+        tenant's, when the address is at a host that the secret is bound to; else nothing is sent. A body whose length
+        is not known beforehand is sent as it is.
+
         Parameters:
             hosts: exact hosts or parents of subdomains that may be reached; empty means any public one.
+            tenant: on whose behalf; without one no placeholder is resolved.
         """

@@ -1,5 +1,6 @@
 """The identity and policy family: deciding hooks. A hook that raises denies."""
 
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 import msgspec
@@ -8,6 +9,7 @@ from .callers import Caller, Origin
 from .doors import RequestHead
 from .events import Rule
 from .markers import hookspec
+from .models import ModelPrice, TokenCount
 from .records import Job
 from .stores import Tx
 from .values import Json, JsonObject
@@ -17,11 +19,20 @@ Ruling = Literal["allow", "ask", "deny"]
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """One plugin's answer. `rule`: under which a person must agree, for `ask`."""
+    """One plugin's answer.
+
+    Parameters:
+        reason: why, in words.
+        rule: under which a person must agree, for `ask`.
+        by: which rule decided, for programs (`role:member`, `scope`, `wall:<name>`, `kill-switch`, …).
+        label: what withheld content is marked with, when a data rule withholds it.
+    """
 
     ruling: Ruling
     reason: str = ""
     rule: Rule | None = None
+    by: str = ""
+    label: str = ""
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +40,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
     Parameters:
         permission: of the table of operations (`jobs.start`, `jobs.read`, `jobs.decide`, `content.read`, …).
-        object: what it is about: an agent's name, a job's ID, a conversation's.
+            `jobs.continue` is asked of a job's caller before each of its steps that has an effect.
+        object: what it is about: an agent's name (`jobs.start`, `jobs.continue`), a job's ID, a conversation's.
         job: the job, when it is about one.
         rule: the wait's rule, when it is about deciding one.
         parent: the job that delegates, when an agent starts another one on its caller's behalf.
@@ -68,7 +80,9 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
     """A call that is about to be made.
 
     Parameters:
+        job: the job that makes it, with the taint that it has by now.
         sends_out: whether the function can send data out.
+        rule: the function's own, when it asks a person whatever policy says.
     """
 
     tenant: str
@@ -76,6 +90,53 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
     function: str
     arguments: JsonObject
     sends_out: bool
+    rule: Rule | None = None
+
+
+class ModelUse(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt of a model call that is about to be made.
+
+    Parameters:
+        job: the job that makes it.
+        step, attempt: which of its steps, and the how-manieth try; together with the job they name the attempt.
+        count: gives an upper bound of the input's tokens; called only by who needs it, as it reads the whole prompt.
+        max_tokens: the upper bound of output tokens.
+        price: the model's own, when it knows it.
+    """
+
+    tenant: str
+    job: Job
+    step: str
+    attempt: int
+    model: str
+    count: Callable[[], int]
+    max_tokens: int
+    price: ModelPrice | None = None
+
+
+class Spending(Protocol):
+    """What one attempt of a model call may use, held until it is known what it did use."""
+
+    capped: bool
+    """Whether anything caps it; else nothing is reserved or settled, and only `priced` is asked."""
+
+    def reserve(self, tx: Tx, *, granted: str = "") -> None:
+        """Hold all that the attempt may use; an attempt that is held already stays as it is.
+
+        What earlier attempts of the step still hold is settled as it was reserved: a crash left it.
+
+        Parameters:
+            granted: who said yes to raising the caps that could wait by what is missing; empty when nobody did.
+
+        Raises:
+            TransomError: the refusal, with a `Refusal` as its details; the transaction is undone.
+        """
+
+    def settle(self, tx: Tx, usage: TokenCount | None) -> None:
+        """Charge what was used and free the rest; None: nobody knows, so all that is held is charged."""
+
+    def priced(self, usage: TokenCount) -> TokenCount:
+        """The usage with what the provider left out: what it cost, or all of it."""
 
 
 class PolicyHooks:
@@ -104,3 +165,11 @@ class PolicyHooks:
     @hookspec
     async def before_tool(self, use: ToolUse) -> Verdict | None:
         """May this call be made: allow, ask a person, deny? The strictest answer counts and is recorded."""
+
+    @hookspec
+    async def before_model(self, use: ModelUse) -> Spending | None:
+        """What may this attempt of a model call use? All answers hold; None when nothing caps or prices it.
+
+        Raises:
+            TransomError: why it may not be made.
+        """

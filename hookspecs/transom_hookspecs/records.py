@@ -11,7 +11,7 @@ import msgspec
 
 from .callers import Caller
 from .conversations import Conversation, Item, Run
-from .errors import ErrorInfo
+from .errors import ErrorInfo, TransomError
 from .events import Outcome, Rule, WaitKind
 from .values import NEVER, Json, JsonObject
 
@@ -34,12 +34,29 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         key: the fields that are unique in a tenant.
         indexes: every order that `select` is asked for; each ends in fields that make it unique.
         schema: raised by one when the Struct's fields change; the store then adds the new columns.
+        belongs: the fields that say what a row goes with when retention removes a job tree: `("tree",)`, `("job",)`, or
+            `("conversation", "job")` for what is kept by conversation. The key or an index begins with the first.
+            Empty for what stays.
     """
 
     type: type[msgspec.Struct]
     key: tuple[str, ...]
     indexes: tuple[Index, ...] = ()
     schema: int = 1
+    belongs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a declaration by which nothing could be removed."""
+        if not self.belongs:
+            return
+        known = {"tree", "job", "conversation"} & set(self.type.__struct_fields__)
+        if self.belongs[0] not in {fields[0] for fields in (self.key, *(index.fields for index in self.indexes))}:
+            why = f"neither its key nor an index begins with {self.belongs[0]!r}"
+        elif unknown := set(self.belongs) - known:
+            why = f"{min(unknown)!r} is none of its fields tree, job and conversation"
+        else:
+            return
+        raise TransomError("invalid_argument", f"record {self.type.__name__!r}: belongs: {why}")
 
     @property
     def name(self) -> str:
@@ -141,6 +158,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         epoch: raised by each claim; a worker with an older one can write nothing.
         worker: whose job it is now; empty when it is parked and anyone may claim it.
         at: when it is due; NEVER while somebody works on it or nothing is due.
+        deaths: how many workers in a row died with it before it had done another step.
+        done: how many steps were done when it was claimed last.
     """
 
     tenant: str
@@ -148,6 +167,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int = 0
     worker: str = ""
     at: int = NEVER
+    deaths: int = 0
+    done: int = 0
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,6 +197,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         fatal: the error ends the job, whatever the agent makes of it.
         until: when a sleep is over, or a wait for an event; 0 when time does not end it.
         call: the call's ID, as the log names it.
+        masked: filters changed its arguments, so that a replay need not ask for the very same.
     """
 
     job: str
@@ -193,6 +215,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     until: int = 0
     child: str = ""
     call: str = ""
+    masked: bool = False
     begun_at: int = 0
     ended_at: int = 0
 
@@ -320,17 +343,18 @@ KERNEL_RECORDS: tuple[Record, ...] = (
             Index("tree", ("tree", "created_at", "id")),
         ),
     ),
-    Record(type=JobInput, key=("job",)),
-    Record(type=JobOutput, key=("job",)),
+    Record(type=JobInput, key=("job",), belongs=("job",)),
+    Record(type=JobOutput, key=("job",), belongs=("job",)),
     Record(type=Tree, key=("id",)),
     Record(
         type=Lease,
+        schema=2,
         key=("tenant", "job"),
         indexes=(Index("due", ("worker", "at", "tenant", "job")),),
     ),
     Record(type=Worker, key=("id",), indexes=(Index("all", ("id",)),)),
-    Record(type=Step, key=("job", "key"), indexes=(Index("job", ("job", "key")),)),
-    Record(type=Cost, key=("tree", "job", "model"), indexes=(Index("tree", ("tree", "job", "model")),)),
+    Record(type=Step, schema=2, key=("job", "key"), indexes=(Index("job", ("job", "key")),), belongs=("job",)),
+    Record(type=Cost, key=("tree", "job", "model"), indexes=(Index("tree", ("tree", "job", "model")),), belongs=("tree",)),
     Record(
         type=Wait,
         key=("id",),
@@ -340,20 +364,28 @@ KERNEL_RECORDS: tuple[Record, ...] = (
             Index("job", ("job", "open", "opened_at", "id")),
             Index("token", ("token", "id")),
         ),
+        belongs=("tree",),
     ),
     Record(
         type=EventWait,
         key=("source", "job", "step"),
         indexes=(Index("source", ("source", "job", "step")), Index("job", ("job", "source", "step"))),
+        belongs=("job",),
     ),
-    Record(type=Run, key=("conversation", "run")),
+    Record(
+        type=Run,
+        key=("conversation", "run"),
+        indexes=(Index("job", ("job", "created_at", "run")),),
+        belongs=("conversation", "job"),
+    ),
     Record(type=Conversation, key=("id",), indexes=(Index("recent", ("-updated_at", "-id")),)),
     Record(
         type=Item,
         key=("conversation", "number"),
         indexes=(Index("latest", ("conversation", "-number")), Index("id", ("conversation", "id", "number"))),
+        belongs=("conversation", "job"),
     ),
     Record(type=Definition, key=("digest",)),
-    Record(type=Reply, key=("principal", "key")),
+    Record(type=Reply, key=("principal", "key"), indexes=(Index("age", ("at", "principal", "key")),)),
     Record(type=AuditCursor, key=("plugin", "tenant")),
 )

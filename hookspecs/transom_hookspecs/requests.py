@@ -2,18 +2,10 @@
 
 import msgspec
 
+from .deciding import RunRequest, WaitView
 from .errors import ErrorInfo
-from .events import Rule, WaitKind
-from .records import JobStatus, StepState, Vote
+from .records import JobStatus, StepState
 from .values import Json, JsonObject
-
-
-class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A run record to write with a start or with decisions; see `records.Run`."""
-
-    conversation: str
-    run: str
-    view: JsonObject = {}
 
 
 class StartJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,35 +57,13 @@ class CostView(msgspec.Struct, frozen=True, kw_only=True):
     branches: tuple[BranchCost, ...] = ()
 
 
-class WaitView(msgspec.Struct, frozen=True, kw_only=True):
-    """An open wait as people see it; `can_decide`: whether a yes of this caller's would count."""
-
-    id: str
-    tenant: str
-    job: str
-    tree: str
-    agent: str
-    kind: WaitKind
-    token: str
-    message: str
-    opened_at: int
-    expires_at: int
-    rule: Rule
-    can_decide: bool
-    starter: str = ""
-    function: str = ""
-    call: str = ""
-    shown: Json = None
-    schema: JsonObject = {}
-    choices: tuple[str, ...] = ()
-    votes: tuple[Vote, ...] = ()
-
-
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """A job as callers see it.
 
     Parameters:
+        caller: who started it; empty where lists name nobody but the caller.
         content: whether the caller may see content; without it `output` and the waits' details are left out.
+        redacted: the label under which a data rule withholds content and tags from the caller, or empty.
     """
 
     id: str
@@ -118,6 +88,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     taint: tuple[str, ...] = ()
     caller: str = ""
     content: bool = True
+    redacted: str = ""
 
 
 class JobAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,58 +138,6 @@ class WatchGrant(msgspec.Struct, frozen=True, kw_only=True):
 
     job: JobView
     since_seq: int
-
-
-class ListApprovals(msgspec.Struct, frozen=True, kw_only=True):
-    """What waits for a person in running jobs, oldest first; `job` narrows, `tree` adds what it delegated to."""
-
-    job: str = ""
-    tree: bool = False
-    limit: int = 200
-
-
-class WaitPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Open waits."""
-
-    waits: tuple[WaitView, ...]
-
-
-class DecideApproval(msgspec.Struct, frozen=True, kw_only=True):
-    """Decide a wait.
-
-    Parameters:
-        wait: its ID, or its token.
-        approved: yes or no; a question is declined by no.
-        answer: the answer to a question, or what a wait's schema asks for.
-        confirm: the typed value, where the rule asks for one.
-        token: what was shown; when given, a wait that changed since is refused.
-        run: the run whose resume decides.
-    """
-
-    wait: str
-    approved: bool | None = None
-    answer: Json = None
-    comment: str = ""
-    confirm: str = ""
-    token: str = ""
-    run: str = ""
-
-
-class Decided(msgspec.Struct, frozen=True, kw_only=True):
-    """How a decision came out: `decided` by it, `already_decided`, or `acknowledged` (a vote; others are needed)."""
-
-    wait: str
-    job: str
-    result: str
-    outcome: str = ""
-    by: str = ""
-
-
-class EditWait(msgspec.Struct, frozen=True, kw_only=True):
-    """Change the arguments that wait for approval; votes are cleared and the token changes."""
-
-    wait: str
-    arguments: JsonObject
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
@@ -277,6 +196,7 @@ class JobWait(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     queue: str = ""
     steps: tuple[PendingStep, ...] = ()
+    redacted: str = ""
 
 
 class GetCatalog(msgspec.Struct, frozen=True, kw_only=True):
@@ -354,8 +274,14 @@ class NoteView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobBoard(msgspec.Struct, frozen=True, kw_only=True):
-    """The notes in the order they were pinned; `content`: whether their words are shown."""
+    """The notes in the order they were pinned.
+
+    Parameters:
+        content: whether their words are shown.
+        redacted: the label under which a data rule withholds them, or empty.
+    """
 
     tree: str
     notes: tuple[NoteView, ...]
     content: bool = True
+    redacted: str = ""

@@ -1,6 +1,6 @@
 """Services: objects that plugins offer one another by a Protocol of this package, one provider each."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -9,6 +9,7 @@ from .events import NotePinned
 from .markers import hookspec
 from .records import Job
 from .stores import Tx
+from .tenants import Role
 from .values import Json, JsonObject
 
 
@@ -48,6 +49,78 @@ class DevTokens(Protocol):
 
     def tokens(self) -> dict[str, str]:
         """Name to bearer token."""
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """A person's session that has begun.
+
+    Parameters:
+        expires_at: in milliseconds (Unix).
+        cookie: the value of the answer's Set-Cookie header; it stands nowhere else.
+    """
+
+    person: str
+    tenant: str
+    expires_at: int
+    cookie: str
+
+
+@runtime_checkable
+class SignIn(Protocol):
+    """Begins sessions, for plugins that know a person by other means than a password."""
+
+    async def sign_in(
+        self, tenant: str, person: str, *, secure: bool, role: Role | None = None, name: str = "", door: str = "identity"
+    ) -> Session:
+        """Begin a session for a person whom the plugin knows to be that person.
+
+        Parameters:
+            secure: whether the browser speaks TLS; the cookie then goes over nothing else.
+            role, name: of a person who is not there yet and is added; without a role nobody is.
+            door: the plugin's door, for the audit trail.
+
+        Raises:
+            TransomError: unauthenticated when the person is not there or is disabled.
+        """
+
+
+@runtime_checkable
+class Secrets(Protocol):
+    """The tenants' secrets. Agents, tools and settings name one as `{{secret:NAME}}`; who needs its value asks here.
+
+    Every call is answered from memory. No error has a value in it.
+    """
+
+    def resolve(self, tenant: str, name: str, url: str) -> str:
+        """A secret's value, for a request to this address; for whoever sends it there, and nobody else.
+
+        Raises:
+            TransomError: not_found, or permission_denied when the secret is not bound to the address's host.
+        """
+
+    def check_signing(self, tenant: str, name: str, url: str) -> None:
+        """Whether a secret may sign what is sent to this address.
+
+        Raises:
+            TransomError: not_found, or permission_denied unless it is a signing secret bound to the address's host.
+        """
+
+    def sign(self, tenant: str, name: str, url: str, body: bytes) -> str:
+        """The HMAC-SHA256 of a body that is sent to this address, in lower-case hexadecimal.
+
+        Raises:
+            TransomError: as `check_signing`.
+        """
+
+    def environment(self, tenant: str, tool: str, names: Sequence[str]) -> Mapping[str, str]:
+        """Plain values by name, for one call or one process of a tool that the tenant's operators allowed to have them.
+
+        Raises:
+            TransomError: not_found, or permission_denied for one that the tool was not allowed.
+        """
+
+    def redact(self, text: str) -> str:
+        """A text with the values of every tenant's secrets replaced, for logs."""
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,6 @@ A transaction is a plain function: `await store.transact(tenant, fn)`. `fn(tx)` 
 but `tx`, may run twice, and raises to undo itself alone.
 """
 
-import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
@@ -14,6 +13,7 @@ import msgspec
 from .events import Entry, Event
 from .markers import hookspec
 from .records import AuditEntry, Record
+from .trail import AuditChain, AuditCut, AuditFilter, AuditRow
 from .values import Json
 
 R = TypeVar("R", bound=msgspec.Struct)
@@ -27,8 +27,9 @@ Cursor = Sequence[Scalar]
 class Change(msgspec.Struct, frozen=True):
     """Something was committed.
 
-    Topics are `tree/<tenant>/<id>` (its log grew), `job/<tenant>/<id>` (it can go on, or has ended), `worker` (another
-    one came), what plugins touch (`policy`, `feed/…`), and `*` (anything may have changed: look again).
+    Topics are `tree/<tenant>/<id>` (its log grew), `dropped/<tenant>/<id>` (its log is gone), `job/<tenant>/<id>` (it can
+    go on, or has ended), `worker` (another one came), what plugins touch (`policy`, `feed/…`), and `*` (anything may have
+    changed: look again).
 
     `entries` are the log entries of a tree's change when this process made it; else they are to be read.
     """
@@ -71,6 +72,13 @@ class Tx(Protocol):
     def delete(self, type: type[msgspec.Struct], *key: Scalar) -> bool:
         """Remove the record with this key; whether there was one."""
 
+    def clear(self, type: type[msgspec.Struct], where: Where, limit: int = 1_000) -> int:
+        """Remove up to `limit` records that have these values; returns how many.
+
+        Parameters:
+            where: equal values, the first of them the first field of the key or of an index.
+        """
+
     def select(
         self, type: type[R], index: str, where: Where | None = None, *, after: Cursor | None = None, limit: int = 200
     ) -> list[R]:
@@ -97,11 +105,39 @@ class Tx(Protocol):
     def append(self, tree: str, events: Sequence[Event]) -> int:
         """Append to a tree's log; returns the last event's seq. Seq counts from 1, without a gap, in commit order."""
 
+    def thin(self, tree: str, limit: int = 1_000) -> int:
+        """Remove up to `limit` text events of a tree's log whose whole text is in it (`text.ended`); returns how many.
+
+        The others keep their seqs.
+        """
+
+    def drop(self, tree: str, limit: int = 1_000) -> int:
+        """Remove up to `limit` events of a tree's log; returns how many.
+
+        With fewer than `limit` the log is gone: what is appended then begins anew, with seq 1.
+        """
+
     def last(self, tree: str) -> int:
         """The seq of the tree's last event; 0 when it has none."""
 
     def audit(self, entry: AuditEntry) -> None:
-        """Add to the audit trail, chained when the transaction commits."""
+        """Add to the audit trail, chained when the transaction commits. The details get a random salt of their own."""
+
+    def audit_purge(self, before: int, limit: int = 1_000) -> int:
+        """Remove details and salts, oldest first, of up to `limit` entries; returns how many. Their chain still verifies.
+
+        Parameters:
+            before: a time in milliseconds (Unix); the first entry that is not older ends it.
+        """
+
+    def audit_cut(self, before: int, limit: int = 1_000) -> AuditCut | None:
+        """Remove up to `limit` entries at the beginning of the chain, and keep the last one's number and hash.
+
+        Returns None when there was none.
+
+        Parameters:
+            before: a time in milliseconds (Unix); the first entry that is not older ends it.
+        """
 
     def touch(self, topic: str) -> None:
         """Name a topic that followers of `changes` are told of after the commit."""
@@ -155,42 +191,35 @@ class Store(Protocol):
         """Records in the order of a declared index; see `Tx.select`."""
 
     async def read(self, tenant: str, tree: str, after: int = 0, limit: int = 200) -> list[Entry]:
-        """The tree's log after a seq: up to `limit` entries, fewer when they are long, none only at its end."""
+        """The tree's log after a seq: up to `limit` entries, fewer when they are long, none only at its end.
+
+        Seqs are missing where text events were removed (`Tx.thin`).
+        """
 
     async def last(self, tenant: str, tree: str) -> int:
         """The seq of the tree's last event; 0 when it has none."""
 
-    async def audit(self, tenant: str, after: int = 0, limit: int = 200) -> "list[AuditRow]":
+    async def audit(self, tenant: str, after: int = 0, limit: int = 200) -> list[AuditRow]:
         """The tenant's audit trail after a number, oldest first."""
+
+    async def find_audit(self, tenant: str, wanted: AuditFilter, limit: int = 200) -> list[AuditRow]:
+        """Entries of the tenant's audit trail that a filter wants, newest first."""
+
+    async def audit_chains(self) -> Mapping[str, AuditChain]:
+        """Each tenant's chain of audit entries, as each transaction with an entry writes it."""
+
+    async def scrub(self) -> None:
+        """Wait until nothing of what was removed is left in the store's files.
+
+        Raises:
+            StoreUnavailable: the store is closed.
+        """
 
     def changes(self) -> AsyncIterator[Sequence[Change]]:
         """What was committed, by this process and by others, from now on. For one reader."""
 
     async def alive(self, worker: str) -> bool:
         """Whether a worker's process still holds what it claimed."""
-
-
-_encode_sorted = msgspec.json.Encoder(order="sorted").encode
-
-
-def audit_hash(previous: str, number: int, tenant: str, entry: AuditEntry) -> str:
-    """The hash of an audit row that stands after `previous` in its tenant's chain.
-
-    It is the SHA-256, in hexadecimal, of the JSON array [previous, number, tenant, entry], where the entry has all its
-    fields (defaults too); objects' keys are sorted, and there is no white space. The first row's previous is empty.
-    """
-    fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
-    return hashlib.sha256(_encode_sorted([previous, number, tenant, fields])).hexdigest()
-
-
-class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
-    """An audit entry where it stands in the chain: `hash` covers `previous` and everything else."""
-
-    number: int
-    tenant: str
-    entry: AuditEntry
-    previous: str
-    hash: str
 
 
 class StoreHooks:
@@ -205,4 +234,4 @@ class StoreHooks:
         """Return the records that this plugin keeps; the store makes their tables."""
 
 
-__all__ = ["AuditRow", "Change", "Cursor", "Json", "Scalar", "Store", "StoreHooks", "Tx", "Where", "audit_hash"]
+__all__ = ["Change", "Cursor", "Json", "Scalar", "Store", "StoreHooks", "Tx", "Where"]

@@ -41,10 +41,10 @@ class TenantSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 @runtime_checkable
 class Tenants(Protocol):
-    """The tenants there are, from memory. Without a provider they are those of transom.toml, with default settings."""
+    """The tenants beside those of transom.toml, and the settings of all, from memory."""
 
     def names(self) -> Sequence[str]:
-        """Every tenant's name."""
+        """The names of the tenants that were made; those of transom.toml are there anyway."""
 
     def settings(self, tenant: str) -> TenantSettings:
         """What its admins set; the defaults for a tenant that nobody set anything for."""

@@ -5,7 +5,7 @@ Python functions, with JSON Schema from their type hints.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, get_type_hints
 
 import msgspec
@@ -47,6 +47,8 @@ class CallContext(Protocol):
     attempt: int
     idempotency_key: str
     """The same whenever this very call is made again (job and step), for receivers that deduplicate."""
+    secret_env: Mapping[str, str]
+    """The values of the secrets that the function declares as its `secret_env`; for this call only."""
 
     def outbound(self, hosts: Sequence[str] = ()) -> Transport:
         """A guarded httpx transport for addresses that an agent named; `hosts` narrows where it may connect."""
@@ -63,6 +65,8 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
             A plain function runs in a thread.
         approval: the rule under which a person must agree before each call; None asks nobody.
         timeout: seconds for one attempt.
+        secret_env: names of secrets whose plain values it needs. It gets them in `CallContext.secret_env` once an
+            operator allowed that for its tool and tenant (`transom secret allow TOOL NAME`), and fails before.
     """
 
     name: str
@@ -73,6 +77,7 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     annotations: Annotations = Annotations()
     approval: Rule | None = None
     timeout: float = 60.0
+    secret_env: tuple[str, ...] = ()
 
     @property
     def repeatable(self) -> bool:
@@ -100,6 +105,7 @@ def function(
     open_world: bool = True,
     approval: Rule | None = None,
     timeout: float = 60.0,
+    secret_env: Sequence[str] = (),
 ) -> Function:
     """Make a Function of a Python function with type hints.
 
@@ -126,6 +132,7 @@ def function(
         ),
         approval=approval,
         timeout=timeout,
+        secret_env=tuple(secret_env),
         call=build.caller(call, arguments, hints),
     )
 

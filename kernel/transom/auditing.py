@@ -3,10 +3,12 @@
 from typing import TYPE_CHECKING
 
 import anyio
+import msgspec
 
-from transom_hookspecs import SYSTEM, AuditCursor, AuditEntry, TransomError, Tx
+from transom_hookspecs import SYSTEM, AuditCursor, AuditEntry, JsonObject, Origin, TransomError, Tx
 
 from .dispatch import OFF_AFTER, Impl, log
+from .filters import Filters
 
 if TYPE_CHECKING:
     from .core import Core
@@ -16,10 +18,26 @@ LOOK = 5.0
 
 
 def audit(core: "Core", tx: Tx, entry: AuditEntry) -> None:
-    """Add an entry to the trail, and wake those who are told of it."""
-    tx.audit(entry)
+    """Add an entry to the trail, its words filtered, and wake those who are told of it."""
+    details = Filters(core.filters, tx.tenant).object("person", entry.details)
+    tx.audit(msgspec.structs.replace(entry, details=details))
     if core.hooks.has("on_audit"):
         tx.touch("audit")
+
+
+async def audit_refusal(core: "Core", origin: Origin, error: TransomError, object: str, details: JsonObject) -> None:
+    """Audit that a start or a step found no room under a cap; `object` is the job."""
+    caller = origin.caller
+    entry = AuditEntry(
+        action="run.refused",
+        caller=f"{caller.kind}:{caller.id}",
+        via=caller.via,
+        door=origin.door,
+        object=object,
+        outcome="refused",
+        details={**details, **error.details},
+    )
+    await core.store.transact(origin.tenant, lambda tx: audit(core, tx, entry))
 
 
 async def tell(core: "Core") -> None:

@@ -64,7 +64,8 @@ async def record_failure(run: "JobRun", key: str, kind: str, error: Exception) -
         raise error
     if not isinstance(error, TransomError):
         log.error("a branch of job %s raised", run.job.id, exc_info=error)
-        error = TransomError("internal", run.filters.text("error", f"a branch raised {in_words(error)}"))
+        error = TransomError("internal", f"a branch raised {in_words(error)}")
+    error = run.filters.raised(error)
     step = msgspec.structs.replace(run.journal.step(key, kind, "", "done"), error=error.info())
     await record_and_abandon(run, key, step, keep=-1)
     return error

@@ -18,7 +18,6 @@ import msgspec
 from transom_hookspecs import (
     RUNTIME_ERRORS,
     CallEnded,
-    Caller,
     CallStarted,
     ErrorInfo,
     Function,
@@ -30,16 +29,13 @@ from transom_hookspecs import (
     Step,
     ToolCall,
     ToolResult,
-    ToolUse,
     TransomError,
-    Transport,
-    Verdict,
     Wait,
 )
 
-from . import branches, schemas, steps, waits
+from . import branches, permits, schemas, steps, waits
 from .catalog import OWN_FUNCTIONS
-from .dispatch import STRICTNESS
+from .function_context import FunctionContext
 from .groups import contained, in_words
 from .tree import TreeWork
 
@@ -47,25 +43,6 @@ if TYPE_CHECKING:
     from .run import JobRun
 
 log = logging.getLogger("transom.jobs")
-
-
-class FunctionContext:
-    """Implements `transom_hookspecs.CallContext` for one attempt of a call."""
-
-    def __init__(self, run: "JobRun", step: Step) -> None:
-        self._run = run
-        self.tenant = run.tenant
-        self.job = run.job.id
-        self.tree = run.job.tree
-        self.agent = run.job.agent
-        self.caller: Caller = run.job.caller
-        self.step = step.key
-        self.attempt = step.attempt
-        self.idempotency_key = f"{run.job.id}/{step.key}"
-
-    def outbound(self, hosts: Sequence[str] = ()) -> Transport:
-        """A guarded transport; see `CallContext.outbound`."""
-        return self._run.core.outbound.guarded(hosts, tenant=self.tenant)
 
 
 class Prepared(msgspec.Struct, kw_only=True):
@@ -81,11 +58,12 @@ class Prepared(msgspec.Struct, kw_only=True):
 async def make(run: "JobRun", key: str, calls: Sequence[ToolCall], message: str) -> list[ToolResult]:
     """Make calls at once, each under `<key>.<i>`; results in their order."""
     ordinary: dict[int, Prepared] = {}
+    asked, calls = calls, [_filtered(run, call) for call in calls]
     for i, call in enumerate(calls):
         if refused := _refused(run, i, call):
             ordinary[i] = _never(run, f"{key}.{i + 1}", call, refused)
         elif call.function not in OWN_FUNCTIONS and not call.function.startswith("agent."):
-            ordinary[i] = await _prepare(run, f"{key}.{i + 1}", call)
+            ordinary[i] = await _prepare(run, f"{key}.{i + 1}", call, masked=call != asked[i])
     await _begin(run, ordinary, calls, key, message)
     results: dict[int, ToolResult] = {}
 
@@ -103,6 +81,12 @@ async def make(run: "JobRun", key: str, calls: Sequence[ToolCall], message: str)
     for i in range(len(calls)):
         _keep(run, f"{key}.{i + 1}", results[i])
     return [results[i] for i in range(len(calls))]
+
+
+def _filtered(run: "JobRun", call: ToolCall) -> ToolCall:
+    arguments, function = run.filters.object("arguments", call.arguments), run.filters.text("arguments", call.function)
+    same = arguments is call.arguments and function == call.function
+    return call if same else msgspec.structs.replace(call, function=function, arguments=arguments)
 
 
 def _refused(run: "JobRun", index: int, call: ToolCall) -> ErrorInfo | None:
@@ -144,21 +128,20 @@ def _keep(run: "JobRun", key: str, result: ToolResult) -> None:
     )
 
 
-async def _prepare(run: "JobRun", key: str, call: ToolCall) -> Prepared:
-    """What the journal has of a call, or what policy says of a new one."""
-    call = msgspec.structs.replace(call, arguments=cast("JsonObject", run.filters.value("arguments", call.arguments)))
+async def _prepare(run: "JobRun", key: str, call: ToolCall, *, masked: bool) -> Prepared:
+    """What the journal has of a call, or what policy says of a new one. `masked`: filters changed its arguments."""
     function = run.core.catalog.functions.get(call.function)
-    step = run.journal.recorded(key, "call", call.function, call.arguments)
+    step = run.journal.recorded(key, "call", call.function, call.arguments, masked=masked)
     if step is not None:
         return Prepared(call=call, step=step, function=function, fresh=False)
-    step = run.journal.step(key, "call", call.function, "begun", arguments=call.arguments, call=call.id)
+    step = run.journal.step(key, "call", call.function, "begun", arguments=call.arguments, call=call.id, masked=masked)
     try:
         if function is None:
             raise TransomError("not_found", f"there is no function {call.function!r}")
         if len(msgspec.json.encode(call.arguments)) > run.core.config.limits.arguments:
             raise TransomError("invalid_argument", f"arguments: larger than {run.core.config.limits.arguments} bytes")
         schemas.require(function.input_schema, call.arguments, "arguments")
-        verdict = await policy(run, call, function)
+        verdict = await permits.of_call(run.core, run.tenant, run.job, call.function, call.arguments, function)
     except TransomError as error:
         return Prepared(call=call, step=_over(run, step, error=error.info()))
     step = msgspec.structs.replace(step, verdict=f"{verdict.ruling}: {verdict.reason}" if verdict.reason else verdict.ruling)
@@ -171,16 +154,14 @@ async def _prepare(run: "JobRun", key: str, call: ToolCall) -> Prepared:
 
 
 def _over(run: "JobRun", step: Step, *, error: ErrorInfo) -> Step:
-    message = run.filters.text("error", error.message)
-    return msgspec.structs.replace(
-        step, state="done", error=msgspec.structs.replace(error, message=message), ended_at=run.core.clock.now()
-    )
+    return msgspec.structs.replace(step, state="done", error=run.filters.error(error), ended_at=run.core.clock.now())
 
 
 def _asking(run: "JobRun", call: ToolCall, step: Step, function: Function, rule: Rule) -> Prepared:
     shown = run.filters.value("arguments", call.arguments)
     wait = waits.make_wait(
         run.core,
+        run.tenant,
         run.job,
         step,
         kind="approval",
@@ -191,23 +172,6 @@ def _asking(run: "JobRun", call: ToolCall, step: Step, function: Function, rule:
     )
     step = msgspec.structs.replace(step, state="waiting", until=wait.expires_at)
     return Prepared(call=call, step=step, function=function, wait=wait)
-
-
-def _use(run: "JobRun", name: str, arguments: JsonObject, function: Function) -> ToolUse:
-    """A call as hooks see it."""
-    tool = run.core.catalog.tools[name.partition(".")[0]][1]
-    sends_out = tool.remote or function.annotations.open_world_hint
-    return ToolUse(tenant=run.tenant, job=run.job, function=name, arguments=arguments, sends_out=sends_out)
-
-
-async def policy(run: "JobRun", call: ToolCall, function: Function) -> Verdict:
-    """The strictest of the function's own rule and what plugins say."""
-    use = _use(run, call.function, call.arguments, function)
-    verdict = Verdict(ruling="ask", rule=function.approval) if function.approval is not None else Verdict(ruling="allow")
-    said = await run.core.hooks.strictest("before_tool", use)
-    if said is not None and STRICTNESS[said.ruling] > STRICTNESS[verdict.ruling]:
-        verdict = said
-    return verdict
 
 
 async def _begin(run: "JobRun", prepared: dict[int, Prepared], calls: Sequence[ToolCall], key: str, message: str) -> None:
@@ -255,11 +219,15 @@ async def _finish_call(run: "JobRun", prepared: Prepared) -> ToolResult:
             step = _over(run, step, error=ErrorInfo(code="not_found", message=f"there is no function {step.name!r} any more"))
             run.journal.record(step, CallEnded(job=run.job.id, call=step.call, error=step.error))
             break
+        if step.state == "begun" and not fresh and not function.repeatable:
+            await _ask_restart(run, step)
+            step = run.journal.steps[step.key]
+            continue
+        if (step.state == "ready" or not fresh) and (refused := await _refused_now(run, step)) is not None:
+            step = _over(run, step, error=refused)
+            run.journal.record(step, CallEnded(job=run.job.id, call=step.call, error=step.error))
+            break
         if step.state == "begun" and not fresh:
-            if not function.repeatable:
-                await _ask_restart(run, step)
-                step = run.journal.steps[step.key]
-                continue
             step = msgspec.structs.replace(step, attempt=step.attempt + 1)
         elif step.state == "ready":
             step = msgspec.structs.replace(step, state="begun")
@@ -270,9 +238,19 @@ async def _finish_call(run: "JobRun", prepared: Prepared) -> ToolResult:
     return ToolResult(call=prepared.call.id, function=step.name, content=step.result, error=step.error)
 
 
+async def _refused_now(run: "JobRun", step: Step) -> ErrorInfo | None:
+    """Why a call that was permitted some time ago may not be made any more."""
+    try:
+        await permits.go_on(run.core, run.tenant, run.job)
+    except TransomError as error:
+        return error.info()
+    return None
+
+
 async def _ask_restart(run: "JobRun", step: Step) -> None:
     wait = waits.make_wait(
         run.core,
+        run.tenant,
         run.job,
         step,
         kind="restart",
@@ -315,6 +293,8 @@ async def _execute(run: "JobRun", step: Step, function: Function) -> Step:
         done = msgspec.structs.replace(
             step, state="done", result=bounded(run, run.filters.value("tool", result)), ended_at=run.core.clock.now()
         )
+    if permits.use_of(run.core, run.tenant, run.job, step.name, arguments).sends_out:
+        run.taint("tool")
     ended = CallEnded(job=run.job.id, call=step.call, content=done.result, error=done.error)
     run.journal.record(done, ended, relaxed=function.repeatable)
     if not function.repeatable:
@@ -325,7 +305,8 @@ async def _execute(run: "JobRun", step: Step, function: Function) -> Step:
 
 async def _run_function(run: "JobRun", context: FunctionContext, function: Function, arguments: JsonObject, step: Step) -> Json:
     hooks = run.core.hooks
-    use = _use(run, step.name, arguments, function)
+    context.take_secrets(step.name, function)
+    use = permits.use_of(run.core, run.tenant, run.job, step.name, arguments)
     async with hooks.around("around_tool", use) if hooks.has("around_tool") else nullcontext():
         if inspect.iscoroutinefunction(function.call):
             result = await function.call(context, arguments)
@@ -359,12 +340,12 @@ async def _own(run: "JobRun", key: str, call: ToolCall) -> ToolResult:
     error: ErrorInfo | None = None
     try:
         if fresh:
-            await _own_policy(run, call)
+            await _permitted(run, key, call)
         content = await _routed(run, key, call)
     except TransomError as raised:
         if isinstance(raised, RUNTIME_ERRORS):
             raise
-        error = raised.info()
+        error = run.filters.error(raised.info())
         step = run.journal.steps[key]
         if step.state == "begun":
             run.journal.record(msgspec.structs.replace(step, state="done", error=error))
@@ -373,13 +354,14 @@ async def _own(run: "JobRun", key: str, call: ToolCall) -> ToolResult:
     return ToolResult(call=call.id, function=call.function, content=content, error=error)
 
 
-async def _own_policy(run: "JobRun", call: ToolCall) -> None:
-    """Schema and policy of a call that is a step of the Context; there is nothing to approve before it."""
+async def _permitted(run: "JobRun", key: str, call: ToolCall) -> None:
+    """Schema and policy of a call that is a step of the Context."""
     schemas.require(run.core.catalog.spec(run.tenant, call.function).parameters, call.arguments, "arguments")
-    use = ToolUse(tenant=run.tenant, job=run.job, function=call.function, arguments=call.arguments, sends_out=False)
-    said = await run.core.hooks.strictest("before_tool", use)
-    if said is not None and said.ruling != "allow":
-        raise TransomError("permission_denied", f"{call.function} is not permitted: {said.reason or said.ruling}")
+    verdict = await permits.of_own(run.core, run.tenant, run.job, call.function, call.arguments)
+    if verdict.ruling != "allow":
+        step = msgspec.structs.replace(run.journal.steps[key], verdict=f"{verdict.ruling}: {verdict.reason}")
+        run.journal.record(step)
+        raise TransomError("permission_denied", f"{call.function} is not permitted: {verdict.reason}")
 
 
 async def _routed(run: "JobRun", key: str, call: ToolCall) -> Json:

@@ -116,6 +116,8 @@ class Catalog:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._offers: dict[str, list[Offer]] = {}
+        self._views: dict[str, tuple[AgentView, ...]] = {}
+        self._named: set[str] = set()
         self._kinds: dict[str, Kind] = {}
         self._loaded: dict[str, Agent] = {}
         self.models: dict[str, Model] = {}
@@ -199,6 +201,8 @@ class Catalog:
                     f"({_origin(rival)}, {_origin(offer)}): names that differ only in case, - or _ are one; rename either",
                 )
         rivals.append(offer)
+        self._named.update(offer.tenants)
+        self._views.clear()
 
     def offer(self, tenant: str, name: str) -> Offer | None:
         """The agent or flow of this exact name in a tenant."""
@@ -211,6 +215,13 @@ class Catalog:
         """The tenant's agents and flows, by name."""
         found = [o for rivals in self._offers.values() for o in rivals if not o.tenants or tenant in o.tenants]
         return sorted(found, key=lambda o: o.agent.name)
+
+    def views(self, tenant: str) -> tuple[AgentView, ...]:
+        """The tenant's agents and flows as callers see them, by name; the same object until the catalog changes."""
+        place = tenant if tenant in self._named else ""  # all tenants that no bundle names have the same
+        if place not in self._views:
+            self._views[place] = tuple(offer.view() for offer in self.offers(place))
+        return self._views[place]
 
     async def keep(self, store: Store) -> None:
         """Store every declared definition by its digest."""

@@ -14,13 +14,22 @@ if TYPE_CHECKING:
     from .core import Core
 
 
+HOLD = "0"
+"""The key of the step that waits for a person before any of the agent's code is run."""
+
+
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that this worker may advance, as it stood when it was claimed."""
+    """A job that this worker may advance, as it stood when it was claimed.
+
+    Parameters:
+        deaths: how many workers in a row died with it before it had done another step.
+    """
 
     job: Job
     epoch: int
     input: Json
     steps: tuple[Step, ...] = ()
+    deaths: int = 0
 
 
 def claim(tx: Tx, worker: str, identity: str) -> Claim | None:
@@ -42,11 +51,14 @@ def claim(tx: Tx, worker: str, identity: str) -> Claim | None:
     job = tx.get(Job, identity)
     assert job is not None
     job = work.count(job, status="running", counted=True, started_at=job.started_at or tx.now)
-    tx.system.update(lease, epoch=lease.epoch + 1, worker=worker, at=NEVER)
     work.finish()
     given = tx.get(JobInput, identity)
     steps = tx.select(Step, "job", {"job": identity}, limit=NEVER)
-    return Claim(job=job, epoch=lease.epoch + 1, input=given.value if given else None, steps=tuple(steps))
+    done = sum(step.state == "done" for step in steps if step.key != HOLD)
+    deaths = 0 if done > lease.done else lease.deaths
+    tx.system.update(lease, epoch=lease.epoch + 1, worker=worker, at=NEVER, deaths=deaths, done=done)
+    value = given.value if given else None
+    return Claim(job=job, epoch=lease.epoch + 1, input=value, steps=tuple(steps), deaths=deaths)
 
 
 def settle_due(work: TreeWork, steps: Sequence[Step]) -> None:

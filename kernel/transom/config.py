@@ -29,6 +29,7 @@ CLIENT_VARIABLES = frozenset({"TRANSOM_URL", "TRANSOM_TOKEN", "TRANSOM_CONFIG", 
 Positive = Annotated[float, msgspec.Meta(gt=0, le=3_650 * 86_400)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, le=3_600)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
+Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
 
 
 class PluginsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,7 +60,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Bounds. Times in seconds, sizes in bytes.
 
     Parameters:
-        wait: until an unanswered wait is declined.
+        budget_wait: until an unanswered wait for money is declined; of others a tenant's settings say.
         job: of a whole job, waits included.
         steps, parallel_calls: of one job.
         depth, children, tree_jobs: of a job tree.
@@ -68,9 +69,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         text_flush: text that waits to be recorded is, after this long; 0 records each delta by itself.
         text_flush_bytes: or when there is this much of it.
         attempts: of a model call that was cut.
+        deaths: workers in a row that may die with a job before it waits for a person.
     """
 
-    wait: Positive = 86_400.0
+    budget_wait: Positive = 7 * 86_400.0
     job: Positive = 30 * 86_400.0
     steps: AtLeastOne = 1_000
     parallel_calls: AtLeastOne = 16
@@ -84,6 +86,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     text_flush: NotNegative = 0.02
     text_flush_bytes: AtLeastOne = 1024
     attempts: AtLeastOne = 3
+    deaths: AtLeastOne = 10
 
 
 class Outbound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -100,12 +103,30 @@ class Outbound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     allow_networks: tuple[str, ...] = ()
 
 
+class Management(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A second port for operators, who show a certificate; without this table there is none.
+
+    Parameters:
+        cert_file, key_file: its certificate and key, as those of the main port.
+        client_ca_file: the authority that signs the certificates of those who may come in (PEM).
+        host, port: where it listens; a port 0 takes a free one.
+    """
+
+    cert_file: str
+    client_ca_file: str
+    key_file: str = ""
+    host: str = "127.0.0.1"
+    port: Port = 7444
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The kernel's settings, and the plugins' tables as they were written.
 
     Parameters:
         data: the data folder; in the file, relative to the file's folder.
         store, engine: which of the registered ones; empty means the only one.
+        cert_file, key_file: serve with TLS: the certificate with its chain, and its key where that is not in the same
+            file (PEM, relative to the settings file); without them the port is not encrypted.
         bundle: folders with `agents/` and `flows/` of one's own, relative to the file's folder.
         tables: plugin name to its table.
     """
@@ -115,12 +136,15 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     engine: str = ""
     host: str = "127.0.0.1"
     port: int = 7443
+    cert_file: str = ""
+    key_file: str = ""
     tenants: tuple[str, ...] = ("default",)
     bundle: tuple[str, ...] = ()
     bundles: dict[str, BundleConfig] = {}
     plugins: PluginsConfig = PluginsConfig()
     limits: Limits = Limits()
     outbound: Outbound = Outbound()
+    management: Management | None = None
     dev: bool = False
     path: str = ""
     tables: dict[str, JsonObject] = {}

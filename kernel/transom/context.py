@@ -72,7 +72,7 @@ class JobContext:
         """Ask a model; see `Context.model`."""
         with self._step("model") as key:
             asked = model_step.Asked(
-                model=model,
+                model=self._run.filters.text("arguments", model),
                 messages=tuple(messages),
                 functions=tuple(functions),
                 output_schema=output_schema,
@@ -99,7 +99,8 @@ class JobContext:
     async def delegate(self, agent: str, input: Json = None, *, timeout: float | None = None, tags: Sequence[str] = ()) -> Json:
         """Start another agent and wait for its answer; see `Context.delegate`."""
         with self._step("delegate") as key:
-            return await steps.delegate(self._run, key, agent, input, timeout, tags)
+            named = self._run.filters.text("arguments", agent)
+            return await steps.delegate(self._run, key, named, input, timeout, tags)
 
     async def say(self, text: str) -> str:
         """Add a message of the agent's own words; see `Context.say`."""
@@ -139,7 +140,9 @@ class JobContext:
         """Queue a safe output; see `Context.output`."""
         with self._step("output") as key:
             run = self._run
-            step = run.journal.recorded(key, "output", output, arguments)
+            output = run.filters.text("output", output)
+            arguments, masked = steps.filtered(run, "output", arguments)
+            step = run.journal.recorded(key, "output", output, arguments, masked=masked)
             if step is None:
                 service = run.core.service(Outputs)
                 if service is None:
@@ -147,8 +150,8 @@ class JobContext:
                         "failed_precondition", "there are no safe outputs here; enable a plugin that offers them"
                     )
                 await run.journal.write()
-                result = await service.queue(run.tenant, run.job, key, output, arguments)
-                step = steps.done(self._run, key, "output", output, result, arguments)
+                result = run.filters.value("tool", await service.queue(run.tenant, run.job, key, output, arguments))
+                step = steps.done(self._run, key, "output", output, result, arguments, masked=masked)
             return outcome(step)
 
     async def wait_for_event(self, source: str, *, match: JsonObject | None = None, timeout: float | None = None) -> Json:

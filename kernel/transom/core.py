@@ -35,6 +35,8 @@ from transom_hookspecs import (
     PluginInfo,
     Record,
     RequestHead,
+    Rule,
+    Secrets,
     Stale,
     Store,
     StoreUnavailable,
@@ -46,7 +48,7 @@ from transom_hookspecs import (
     Worker,
 )
 
-from . import auditing, claims, jobs, operations, registry, run, schemas
+from . import auditing, claims, jobs, operations, registry, run, schemas, workers
 from .catalog import Catalog
 from .config import Config
 from .dispatch import Hooks, contained
@@ -86,14 +88,14 @@ class Core:
         self.data, self.dev = config.data, config.dev
         self.instances = loaded.plugins
         self.hooks = Hooks(loaded.manager, config.plugins.order, infos=loaded.infos)
-        self.outbound: Outbound = OutboundService(config)
+        self.outbound: Outbound = OutboundService(config, partial(self.service, Secrets))
         self.catalog = Catalog(config)
         self.catalog.fill(self.hooks, agents)
         self.operations, self.operation_plugins = registry.operations(self.hooks)
         self.filters: list[tuple[str, Filter]] = self.hooks.collect("register_filters")
         self._services = registry.services(self.hooks)
         self._tenants = self.service(Tenants)
-        self.records: list[Record] = [*KERNEL_RECORDS, *(r for _, r in self.hooks.collect("register_records"))]
+        self.records: Sequence[Record] = [*KERNEL_RECORDS, *(r for _, r in self.hooks.collect("register_records"))]
         self._store: Store | None = registry.chosen(self.hooks, "register_stores", config.store, "store")
         self._engine: Engine | None = registry.chosen(self.hooks, "register_engines", config.engine, "engine")
         self.advancing: set[tuple[str, str]] = set()
@@ -101,6 +103,7 @@ class Core:
         self.starting: set[tuple[str, str]] = set()
         self.claims: dict[tuple[str, str], claims.Claim] = {}
         self.secret = b""
+        self.enrolled = False
         self._problems: deque[tuple[int, str]] = deque(maxlen=MAX_PROBLEMS)
         self._watchdog = Watchdog()
         self._store_refused = 0
@@ -141,6 +144,8 @@ class Core:
         async with ungrouped(), AsyncExitStack() as stack:
             if self._store is not None:
                 await self._open_store(stack)
+                if not own_only:
+                    await workers.enroll(self)
             self._tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(self._tasks.cancel_scope.cancel)
             self.spawn(self._timers.run, name="timers")
@@ -167,8 +172,6 @@ class Core:
         self.secret = await anyio.to_thread.run_sync(load_secret, Path(self.data))
         await anyio.to_thread.run_sync(schemas.warm)
         await self.catalog.keep(store)
-        worker = Worker(id=store.worker, started_at=self.clock.now())
-        await store.transact(SYSTEM, lambda tx: tx.put(worker))
 
     async def _open_plugins(self, stack: AsyncExitStack) -> None:
         for name, plugin in sorted(self.instances.items()):
@@ -195,17 +198,17 @@ class Core:
         """Leave what this worker still holds to whoever comes first."""
         try:
             with anyio.CancelScope(shield=True):
-                await self.release(self.store.worker)
+                await self.release(self.store.worker, died=False)
         except StoreUnavailable as error:
             log.warning("what this worker holds is freed when others see that it is gone: %s", error.message)
 
-    async def release(self, worker: str) -> list[Lease]:
+    async def release(self, worker: str, *, died: bool = True) -> list[Lease]:
         """Free every lease of a worker that is gone, and forget the worker; returns what can go on now."""
 
         def write(tx: Tx) -> list[Lease]:
             held = tx.select(Lease, "due", {"worker": worker}, limit=NEVER)
             tx.delete(Worker, worker)
-            return [tx.update(lease, worker="", at=tx.now) for lease in held]
+            return [tx.update(lease, worker="", at=tx.now, deaths=lease.deaths + died) for lease in held]
 
         return await self.store.transact(SYSTEM, write)
 
@@ -231,9 +234,11 @@ class Core:
             self._store_refused = self.clock.now()
             raise
 
-    async def may(self, caller: Caller, tenant: str, permission: str, object: str = "", job: Job | None = None) -> Verdict:
+    async def may(
+        self, caller: Caller, tenant: str, permission: str, object: str = "", job: Job | None = None, rule: Rule | None = None
+    ) -> Verdict:
         """What policy says of an access; see `Kernel.may`."""
-        return await operations.may(self, caller, tenant, permission, object, job)
+        return await operations.may(self, caller, tenant, permission, object, job, rule)
 
     def watch(self, tenant: str, tree: str, after: int = 0) -> AsyncIterator[Sequence[Entry]]:
         """A tree's log from a seq on; see `Kernel.watch`."""
@@ -270,7 +275,7 @@ class Core:
 
     def agents(self, tenant: str) -> Sequence[AgentView]:
         """The tenant's agents and flows."""
-        return jobs.agent_views(self, tenant)
+        return self.catalog.views(tenant)
 
     def agent(self, tenant: str, name: str) -> Agent | None:
         """An agent or flow of the tenant's catalog."""
@@ -283,7 +288,8 @@ class Core:
 
     def tenants(self) -> Sequence[str]:
         """The tenants there are."""
-        return self._tenants.names() if self._tenants is not None else self.config.tenants
+        own = self.config.tenants
+        return own if self._tenants is None else (*own, *(name for name in self._tenants.names() if name not in own))
 
     def settings(self, tenant: str) -> TenantSettings:
         """What a tenant's admins set."""
@@ -302,11 +308,16 @@ class Core:
             problems.append("no plugin is loaded: there is no door, store or engine")
         return Health(ok=not bad, plugins=len(self.instances), problems=tuple(problems))
 
+    async def attended(self) -> bool:
+        """Whether another process goes on with jobs here; see `Kernel.attended`."""
+        return await workers.attended(self)
+
     async def advance(self, tenant: str, job: str) -> None:
         """Claim a job and run it as far as it goes; see `Kernel.advance`."""
         try:
             await run.advance(self, tenant, job)
         except StoreUnavailable as error:
+            self._store_refused = self.clock.now()
             log.warning("job %s goes on when the store takes work again: %s", job, error.message)
         except Exception as error:  # noqa: BLE001 - it is reported
             self.report("the advance of a job", error)
@@ -324,6 +335,8 @@ class Core:
         """Somebody here wants a job to go on that was started elsewhere: what no worker holds of its tree may be advanced."""
         if job.ended:
             return
+        await workers.enroll(self)
+        await workers.free(self)
         for member in await self.store.select(tenant, Job, "tree", {"tree": job.tree}, limit=10_000):
             if not member.ended:
                 self.engine.launch(tenant, member.id)
@@ -373,6 +386,7 @@ class Core:
         """
         job = await self.store.get(call.origin.tenant, Job, identity)
         if job is None:
+            await call.require_sight(permission, identity)
             raise TransomError("not_found", f"there is no job {identity!r} here")
         await call.require(permission, job.id, job)
         return job

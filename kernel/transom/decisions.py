@@ -13,67 +13,94 @@ from transom_hookspecs import (
     Caller,
     DecideApproval,
     Decided,
-    EditWait,
     ErrorInfo,
     Job,
     Json,
     JsonObject,
     ListApprovals,
+    Origin,
     Outcome,
     Step,
-    ToolUse,
     TransomError,
     Vote,
     Wait,
     WaitDecided,
-    WaitEdited,
     WaitPage,
     WaitView,
     WaitVoted,
+    Where,
 )
 
-from . import schemas
+from . import permits, schemas
+from .auditing import audit
+from .jobs import parse_cursor
 from .operations import OperationCall
 from .tree import TreeWork
-from .waits import RESTART_CHOICES, find, make_token, may_decide, view
+from .waits import RESTART_CHOICES, find, may_decide, no_longer_deciders, view
+from .words import check_words
 
 if TYPE_CHECKING:
     from .core import Core
 
 SYSTEM_EXPIRY = "system:expiry"
-MOST_OPEN = 10_000
-"""Open waits that are looked through for those that a caller may see."""
+SYSTEM_RECHECK = "system:recheck"
+MOST_LOOKED_AT, AT_A_TIME = 1_000, 50
+"""Open waits that are looked at for one page of those that a caller may see, and how many of them are read at once."""
 
 
 async def decide(call: OperationCall, request: DecideApproval) -> Decided:
     """Decide a wait; the first decision stands, and the same one again is answered as it was made."""
     core, tenant, caller = call.core, call.origin.tenant, call.origin.caller
-    wait = await find(core.store, tenant, request.wait)
-    job = await core.store.get(tenant, Job, wait.job)
-    if job is None:
-        raise TransomError("not_found", f"there is no wait {request.wait!r} here")
+    wait, job = await find(call, request.wait, "jobs.decide")
     if wait.open and core.clock.now() >= wait.expires_at:
-        await expire(core, tenant, wait)
-        wait = await find(core.store, tenant, wait.id)
+        wait = await expired(core, tenant, wait)
     if why := await may_decide(core, tenant, caller, wait, job, yes=request.approved is not False):
         raise TransomError("permission_denied", f"wait {wait.id}: {why}", {"reason": "not_a_decider", "wait": wait.id})
+    request = filtered(core, job, tenant, request)
     if not wait.open:
         return decided_before(wait, request, caller)
     check_request(wait, request)
-    request = filtered(core, job, tenant, request)
-    verdict = Choice.of(wait, request, core)
+    choice = Choice.of(wait, request, core)
+    lost = await no_longer_deciders(core, tenant, wait, job)
     try:
+        if choice.go and (why := await permits.recheck(core, tenant, wait, job)):
+            return await core.store.transact(tenant, lambda tx: refuse_late(TreeWork(tx, wait.tree), wait, why, call))
         return await call.transact(
-            lambda tx: apply(TreeWork(tx, wait.tree), wait, verdict, caller, request),
+            lambda tx: apply(TreeWork(tx, wait.tree), wait, choice, call.origin, request, lost),
             object=wait.job,
-            details={"wait": wait.id, "kind": wait.kind, "function": wait.function, "outcome": verdict.outcome},
+            outcome=choice.outcome,
+            details={"wait": wait.id, "kind": wait.kind, "function": wait.function},
         )
     except AlreadyOver as over:
-        return decided_before(over.wait, request, caller)
+        return decided_before(await expired(core, tenant, over.wait) if over.wait.open else over.wait, request, caller)
+
+
+def refuse_late(work: TreeWork, seen: Wait, why: str, call: OperationCall) -> Decided:
+    """Deny in the platform's name what a late yes may not allow any more, inside a transaction.
+
+    Raises:
+        AlreadyOver: somebody else was first.
+    """
+    wait = unchanged(work, seen)
+    details: JsonObject = {"wait": wait.id, "kind": wait.kind, "function": wait.function}
+    caller = call.origin.caller
+    entry = AuditEntry(
+        action="approval.decide",
+        caller=SYSTEM_RECHECK,
+        door=call.origin.door,
+        object=wait.job,
+        outcome="denied",
+        details={**details, "reason": why, "asked_by": f"{caller.kind}:{caller.id}"},
+    )
+    audit(call.core, work.tx, entry)
+    said = DecideApproval(wait=wait.id, comment=why)
+    close(work, wait, declined(wait, "denied", why), SYSTEM_RECHECK, "", said)
+    work.finish()
+    return Decided(wait=wait.id, job=wait.job, result="decided", outcome="denied", by=SYSTEM_RECHECK, reason=why)
 
 
 class AlreadyOver(Exception):
-    """The wait was decided between the look at it and the transaction."""
+    """The wait was decided, or its time was over, between the look at it and the transaction."""
 
     def __init__(self, wait: Wait) -> None:
         super().__init__(wait.id)
@@ -102,6 +129,7 @@ def decided_before(wait: Wait, request: DecideApproval, caller: Caller) -> Decid
 
 def check_request(wait: Wait, request: DecideApproval) -> None:
     """What can be said of a request without anybody's rights: shown, typed, schema, choice."""
+    check_words("comment", request.comment)
     if request.token and request.token != wait.token:
         raise TransomError(
             "failed_precondition",
@@ -177,6 +205,10 @@ def declined(wait: Wait, outcome: Outcome, comment: str) -> Choice:
         message=f"{wait.function or wait.kind} {word}{': ' + comment if comment else ''}",
         details={"reason": outcome},
     )
+    if wait.kind == "budget":
+        refused = msgspec.convert(wait.arguments, ErrorInfo)
+        message = f"{refused.message}; more {word}{': ' + comment if comment else ''}"
+        return Choice(outcome=outcome, error=msgspec.structs.replace(refused, message=message))
     if wait.kind == "restart":
         return Choice(outcome=outcome, error=error, fatal=True)
     if wait.function:
@@ -198,24 +230,43 @@ def restart_choice(wait: Wait, answer: Json, core: "Core") -> Choice:
     return Choice(outcome="denied", fatal=True, error=ErrorInfo(code="aborted", message=message, details={"reason": "restart"}))
 
 
-def apply(work: TreeWork, seen: Wait, choice: Choice, caller: Caller, request: DecideApproval) -> Decided:
-    """Vote, or decide, inside a transaction; `seen` is the wait that the request was checked against.
+def unchanged(work: TreeWork, seen: Wait) -> Wait:
+    """The wait that a request was checked against, when it still is the same.
 
     Raises:
-        AlreadyOver: somebody else was first.
+        AlreadyOver: somebody else was first, or its time is over.
         TransomError: failed_precondition, when its arguments were changed meanwhile.
     """
-    tx = work.tx
-    wait = tx.get(Wait, seen.id)
+    wait = work.tx.get(Wait, seen.id)
     assert wait is not None
-    if not wait.open:
+    if not wait.open or work.tx.now >= wait.expires_at:
         raise AlreadyOver(wait)
     if wait.token != seen.token:
         raise TransomError("failed_precondition", f"wait {wait.id} changed since it was shown", {"reason": "interrupt_changed"})
+    return wait
+
+
+def apply(
+    work: TreeWork, seen: Wait, choice: Choice, origin: Origin, request: DecideApproval, lost: frozenset[str] = frozenset()
+) -> Decided:
+    """Vote, or decide, inside a transaction.
+
+    Parameters:
+        seen: the wait that the request was checked against.
+        lost: those whose votes do not count any more.
+
+    Raises:
+        AlreadyOver: somebody else was first, or its time is over.
+        TransomError: failed_precondition, when its arguments were changed meanwhile.
+    """
+    tx, caller = work.tx, origin.caller
+    wait = unchanged(work, seen)
     by = f"{caller.kind}:{caller.id}"
     approved = choice.outcome in ("approved", "answered")
     vote = Vote(by=by, via=caller.via, approved=approved, at=tx.now, comment=request.comment)
-    votes = (*(v for v in wait.votes if v.by != by), vote)
+    votes = (*(v for v in wait.votes if v.by != by and v.by not in lost), vote)
+    if choice.outcome == "answered" and origin.taint and (job := tx.get(Job, wait.job)) is not None:
+        work.taint(job, origin.taint)
     yes = sum(v.approved for v in votes)
     no = len(votes) - yes
     if (approved and yes < wait.rule.count) or (not approved and not wait.rule.veto and no < wait.rule.count):
@@ -249,6 +300,11 @@ def close(work: TreeWork, wait: Wait, choice: Choice, by: str, via: str, request
     step = tx.get(Step, wait.job, wait.step)
     if step is None or step.state != "waiting":
         return
+    if choice.go and wait.kind == "budget":
+        tx.put(msgspec.structs.replace(step, state="ready", verdict=by))
+        if (job := tx.get(Job, wait.job)) is not None:
+            work.wake(job)
+        return
     if choice.go and (wait.function or choice.retry):
         edited = wait.arguments if wait.arguments != step.arguments and wait.function else step.edited
         tx.put(msgspec.structs.replace(step, state="ready", edited=edited, attempt=step.attempt + choice.retry))
@@ -258,6 +314,12 @@ def close(work: TreeWork, wait: Wait, choice: Choice, by: str, via: str, request
     work.settle_step(step, result=choice.result, error=choice.error, fatal=choice.fatal)
     if step.call:
         work.log(CallEnded(job=wait.job, call=step.call, content=choice.result, error=choice.error))
+
+
+async def expired(core: "Core", tenant: str, wait: Wait) -> Wait:
+    """Decline a wait whose time is over; as it is then."""
+    await expire(core, tenant, wait)
+    return await core.store.get(tenant, Wait, wait.id) or wait
 
 
 async def expire(core: "Core", tenant: str, wait: Wait) -> None:
@@ -274,75 +336,56 @@ def _expire(work: TreeWork, identity: str) -> None:
 
 def expire_in(work: TreeWork, wait: Wait) -> None:
     """Decline a wait in a transaction that is under way."""
-    details: JsonObject = {"wait": wait.id, "kind": wait.kind, "function": wait.function, "outcome": "expired"}
-    work.tx.audit(AuditEntry(action="approval.decide", caller=SYSTEM_EXPIRY, door="runtime", object=wait.job, details=details))
+    details: JsonObject = {"wait": wait.id, "kind": wait.kind, "function": wait.function}
+    entry = AuditEntry(action="approval.decide", caller=SYSTEM_EXPIRY, door="runtime", object=wait.job, outcome="expired")
+    work.tx.audit(msgspec.structs.replace(entry, details=details))
     work.tx.touch("audit")
     close(work, wait, declined(wait, "expired", ""), SYSTEM_EXPIRY, "", DecideApproval(wait=wait.id))
 
 
-async def check_edit(core: "Core", tenant: str, job: Job, wait: Wait, arguments: JsonObject) -> None:
-    """New arguments pass what the first ones passed: schema, size and policy."""
-    function = core.catalog.functions.get(wait.function)
-    if function is None:
-        raise TransomError("failed_precondition", f"wait {wait.id}: there is no function {wait.function!r} any more")
-    schemas.require(function.input_schema, arguments, "arguments")
-    if len(msgspec.json.encode(arguments)) > core.config.limits.arguments:
-        raise TransomError("invalid_argument", f"arguments: larger than {core.config.limits.arguments} bytes")
-    tool = core.catalog.tools[wait.function.partition(".")[0]][1]
-    sends_out = tool.remote or function.annotations.open_world_hint
-    use = ToolUse(tenant=tenant, job=job, function=wait.function, arguments=arguments, sends_out=sends_out)
-    verdict = await core.hooks.strictest("before_tool", use)
-    if verdict is not None and verdict.ruling == "deny":
-        raise TransomError("permission_denied", f"{wait.function} is not permitted with these arguments: {verdict.reason}")
-
-
-async def edit(call: OperationCall, request: EditWait) -> WaitView:
-    """Change the arguments that wait; votes are cleared, and what was shown before no longer counts."""
-    core, tenant = call.core, call.origin.tenant
-    wait = await find(core.store, tenant, request.wait)
-    job = await core.store.get(tenant, Job, wait.job)
-    assert job is not None
-    await call.require("jobs.edit", wait.id, job, wait.rule)
-    if not wait.rule.edit or not wait.function:
-        raise TransomError("failed_precondition", f"wait {wait.id}: its rule allows no change of the arguments")
-    await check_edit(core, tenant, job, wait, request.arguments)
-    arguments = core.filters_for(job, tenant).value("person", request.arguments)
-
-    def write(work: TreeWork) -> Wait:
-        current = work.tx.get(Wait, wait.id)
-        if current is None or not current.open:
-            raise TransomError("aborted", f"wait {wait.id} is already over", {"reason": "already_decided"})
-        token = make_token(core.secret, wait.id, arguments, wait.rule)
-        changed = work.tx.update(current, arguments=arguments, shown=arguments, token=token, votes=())
-        by = f"{call.origin.caller.kind}:{call.origin.caller.id}"
-        work.log(WaitEdited(job=wait.job, wait=wait.id, by=by, token=token, shown=arguments))
-        work.finish()
-        return changed
-
-    changed = await call.transact(lambda tx: write(TreeWork(tx, wait.tree)), object=wait.job, details={"wait": wait.id})
-    return await view(core, tenant, call.origin.caller, changed, job)
-
-
 async def approvals(call: OperationCall, request: ListApprovals) -> WaitPage:
-    """What waits for a person, oldest first; whatever is past its deadline is declined on the way."""
+    """What waits for a person, oldest first; whatever is past its deadline is declined on the way.
+
+    A cursor is the place of the last wait that was looked at, whether or not the caller may see it; so many are looked at a
+    page, and no more, that a page can be short and have a cursor all the same.
+    """
     core, tenant = call.core, call.origin.tenant
     if not 1 <= request.limit <= 200:
         raise TransomError("invalid_argument", "limit: must be 1 to 200")
-    if request.job:
-        job = await core.job(call, request.job, "jobs.read")
-        inside = await core.descendants(tenant, job) if request.tree else {job.id}
-        waits = await core.store.select(tenant, Wait, "tree", {"tree": job.tree, "open": True})
-        waits = [w for w in waits if w.job in inside]
-    else:
-        waits = await core.store.select(tenant, Wait, "open", {"open": True}, limit=MOST_OPEN)
+    index, where, inside = await within(call, request)
+    after = parse_cursor(request.cursor)
     views: list[WaitView] = []
-    for wait in waits:
-        if len(views) == request.limit:
-            break
-        if core.clock.now() >= wait.expires_at:
-            await expire(core, tenant, wait)
-            continue
-        owner = await core.store.get(tenant, Job, wait.job)
-        if owner is not None and (await core.may(call.origin.caller, tenant, "jobs.read", owner.id, owner)).ruling == "allow":
-            views.append(await view(core, tenant, call.origin.caller, wait, owner))
-    return WaitPage(waits=tuple(views))
+    looked_at = 0
+    while looked_at < MOST_LOOKED_AT and len(views) < request.limit:
+        waits = await core.store.select(tenant, Wait, index, where, after=after, limit=AT_A_TIME)
+        for wait in waits:
+            looked_at, after = looked_at + 1, (wait.opened_at, wait.id)
+            if inside is None or wait.job in inside:
+                views += await seen(call, wait)
+            if len(views) == request.limit:
+                break
+        else:
+            if len(waits) < AT_A_TIME:
+                return WaitPage(waits=tuple(views))
+    return WaitPage(waits=tuple(views), cursor=f"{after[0]}.{after[1]}" if after else "")
+
+
+async def within(call: OperationCall, request: ListApprovals) -> tuple[str, Where, set[str] | None]:
+    """Where to look: the index, what is equal in it, and the jobs whose waits are meant, or None for all."""
+    if not request.job:
+        return "open", {"open": True}, None
+    job = await call.core.job(call, request.job, "jobs.read")
+    inside = await call.core.descendants(call.origin.tenant, job) if request.tree else {job.id}
+    return "tree", {"tree": job.tree, "open": True}, inside
+
+
+async def seen(call: OperationCall, wait: Wait) -> list[WaitView]:
+    """An open wait as the caller sees it, or nothing: it is past its deadline, or of a job that the caller may not read."""
+    core, tenant, caller = call.core, call.origin.tenant, call.origin.caller
+    if core.clock.now() >= wait.expires_at:
+        await expire(core, tenant, wait)
+        return []
+    owner = await core.store.get(tenant, Job, wait.job)
+    if owner is None or (await core.may(caller, tenant, "jobs.read", owner.id, owner)).ruling != "allow":
+        return []
+    return [await view(core, tenant, caller, wait, owner)]

@@ -11,13 +11,14 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from functools import partial
 from typing import Any
 
+import msgspec
 import pluggy
 
-from transom_hookspecs import FAMILIES, Json, PluginError, PluginInfo, TransomError, Verdict
+from transom_hookspecs import FAMILIES, Json, PluginError, PluginInfo, Rule, TransomError, Verdict
 
 log = logging.getLogger("transom.hooks")
 
-DECIDING = frozenset({"authenticate", "authorize", "admit", "before_tool"})
+DECIDING = frozenset({"authenticate", "authorize", "admit", "before_tool", "before_model"})
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 OFF_AFTER = 5
 
@@ -140,7 +141,9 @@ class Hooks:
                     Impl(i, caller.spec.argnames) for i in ordered(list(reversed(caller.get_hookimpls())), order)
                 )
 
-    def collect(self, hook: str, *, left_out: Callable[[str, BaseException], None] | None = None) -> list[tuple[str, Any]]:
+    def collect(
+        self, hook: str, *args: Any, left_out: Callable[[str, BaseException], None] | None = None
+    ) -> list[tuple[str, Any]]:
         """Every object that the plugins register, each with its plugin's name.
 
         Parameters:
@@ -153,7 +156,7 @@ class Hooks:
         found: list[tuple[str, Any]] = []
         for impl in self.impls[hook]:
             try:
-                found.extend([(impl.plugin, each) for each in impl.call() or ()])
+                found.extend([(impl.plugin, each) for each in impl.call(*args) or ()])
             except (Exception, SystemExit) as error:
                 if left_out is None:
                     raise self._at_start(impl.plugin, hook, error) from error
@@ -197,7 +200,7 @@ class Hooks:
         return found
 
     async def strictest(self, hook: str, *args: Any) -> Verdict | None:
-        """The strictest verdict, the first of equals; a plugin that fails denies."""
+        """The strictest verdict, the first of equals, with the rules of all that ask; a plugin that fails denies."""
         worst: Verdict | None = None
         for impl in self.impls[hook]:
             try:
@@ -209,6 +212,9 @@ class Hooks:
                 continue
             if worst is None or STRICTNESS[verdict.ruling] > STRICTNESS[worst.ruling]:
                 worst = verdict
+            elif verdict.ruling == worst.ruling == "ask":
+                rule = (worst.rule or Rule()).stricter(verdict.rule or Rule())
+                worst = msgspec.structs.replace(worst, rule=rule)
             if worst.ruling == "deny":
                 break
         return worst

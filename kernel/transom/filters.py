@@ -1,19 +1,23 @@
 """The seam that every text passes before it is recorded.
 
-A job compiles the plugins' filters once. Without one, a text costs nothing. A filter that fails masks the rest
-of its text; it never passes it on.
+A job compiles the plugins' filters once. Where none has anything to say, a text costs nothing. A filter that fails masks
+the rest of its text; it never passes it on.
 """
 
 import logging
 from collections.abc import Sequence
+from typing import cast
 
 import msgspec
 
-from transom_hookspecs import Filter, FilterScope, Json, Source, TextFilter
+from transom_hookspecs import ErrorInfo, Filter, FilterScope, Json, JsonObject, Source, TextFilter, TransomError
 
 log = logging.getLogger("transom.filters")
 
 MASK = "[withheld]"
+
+LONGEST_ERROR = 2_000
+"""Characters of an error's message that are kept; it is cut after it was filtered, never in the middle of a match."""
 
 
 class Guarded:
@@ -50,9 +54,12 @@ class Guarded:
 
 
 class Pipe:
-    """One text through all filters, in order."""
+    """One text through all filters, in order; falsy when there are none."""
 
     __slots__ = ("_filters",)
+
+    def __bool__(self) -> bool:
+        return bool(self._filters)
 
     def __init__(self, filters: Sequence[TextFilter]) -> None:
         self._filters = filters
@@ -73,9 +80,9 @@ class Pipe:
 
 
 class Filters:
-    """The filters of one job, compiled."""
+    """The filters of one job, compiled; or of a tenant's texts that are about no job."""
 
-    def __init__(self, filters: Sequence[tuple[str, Filter]], tenant: str, job: str, agent: str) -> None:
+    def __init__(self, filters: Sequence[tuple[str, Filter]], tenant: str, job: str = "", agent: str = "") -> None:
         self._filters = filters
         self._names = (tenant, job, agent)
 
@@ -98,23 +105,45 @@ class Filters:
 
     def text(self, source: Source, text: str) -> str:
         """A whole text, such that it can be stored."""
-        text = storable(text)
-        if not self._filters or not text:
-            return text
-        pipe = self.open(source)
+        if not text or not (pipe := self.open(source)):
+            return storable(text)
         return pipe.feed(text) + pipe.end()
+
+    def texts(self, source: Source, texts: Sequence[str]) -> tuple[str, ...]:
+        """Whole texts."""
+        return tuple([self.text(source, text) for text in texts])
 
     def value(self, source: Source, value: Json) -> Json:
         """Every text of a JSON value, keys too, such that it can be stored."""
-        if not self._filters and encodes(value):
+        if not self.open(source) and encodes(value):
             return value
+        return self._value(source, value)
+
+    def object(self, source: Source, value: JsonObject) -> JsonObject:
+        """`value` of what is an object."""
+        return cast(JsonObject, self.value(source, value))
+
+    def _value(self, source: Source, value: Json) -> Json:
         if isinstance(value, str):
             return self.text(source, value)
         if isinstance(value, list):
-            return [self.value(source, each) for each in value]
+            return [self._value(source, each) for each in value]
         if isinstance(value, dict):
-            return {self.text(source, k): self.value(source, v) for k, v in value.items()}
+            return {self.text(source, k): self._value(source, v) for k, v in value.items()}
         return value
+
+    def error(self, error: ErrorInfo) -> ErrorInfo:
+        """An error as it is told."""
+        message = self.text("error", error.message)
+        if len(message) > LONGEST_ERROR:
+            message = f"{message[:LONGEST_ERROR]}…"
+        return msgspec.structs.replace(error, message=message, details=self.object("error", error.details))
+
+    def raised(self, error: TransomError) -> TransomError:
+        """The same error, with its words as they are told."""
+        told = self.error(error.info())
+        error.message, error.details, error.args = told.message, told.details, (told.message,)
+        return error
 
 
 def encodes(value: Json) -> bool:
@@ -145,4 +174,4 @@ class _Withhold:
         return MASK
 
 
-__all__ = ["MASK", "Filters", "Pipe"]
+__all__ = ["LONGEST_ERROR", "MASK", "Filters", "Pipe"]

@@ -1,9 +1,15 @@
-"""uvicorn's HTTP protocol, with bounds on what a request may send before anybody has looked at it."""
+"""uvicorn's HTTP protocol, with bounds on what a request may send before anybody has looked at it, and with what doors may
+know and do of its connection.
+"""
 
 import asyncio
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from transom_hookspecs import ABORT, CERTIFICATE
+
+from .tls import fingerprint
 
 MAX_HEAD = 64 * 1024
 MAX_HEADERS = 200
@@ -12,7 +18,10 @@ HEAD_SECONDS = 20.0
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """Refuses a head that is too long, and closes a connection whose head does not come."""
+    """Refuses a head that is too long, and closes a connection whose head does not come.
+
+    Each scope's `state` has the peer's certificate, which nothing that is sent can set, and how to drop the connection.
+    """
 
     _head_bytes = 0
     _in_head = True
@@ -21,6 +30,8 @@ class BoundedHttp(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """A client is there: its first request's head is due."""
         super().connection_made(transport)
+        certificate = fingerprint(transport.get_extra_info("ssl_object"))
+        self.app_state = {**self.app_state, CERTIFICATE: certificate, ABORT: transport.abort}
         self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+import anyio.lowlevel
 import msgspec
 
 from transom_hookspecs import (
-    AgentView,
     BranchCost,
     CallEnded,
     CancelJob,
@@ -42,17 +42,19 @@ from transom_hookspecs import (
     WatchJob,
 )
 
-from . import waits
+from . import schemas, waits
 from .filters import Filters
 from .operations import OperationCall
 from .start import start
 from .tree import Ended, TreeWork
+from .words import MAX_NAME, check_words
 
 if TYPE_CHECKING:
     from .core import Core
 
 MAX_TAGS = 50
 MAX_TAG = 100
+SLICE = 200
 
 
 async def start_job(call: OperationCall, request: StartJob) -> JobAnswer:
@@ -61,7 +63,7 @@ async def start_job(call: OperationCall, request: StartJob) -> JobAnswer:
     started = await start(call.core, request, call.origin)
     if started.retried:
         return JobAnswer(job=await view(call, started.job), retried=True)
-    return JobAnswer(job=brief(started.job))
+    return JobAnswer(job=brief(call, started.job))
 
 
 async def get_job(call: OperationCall, request: GetJob) -> JobView:
@@ -72,27 +74,26 @@ async def get_job(call: OperationCall, request: GetJob) -> JobView:
 async def view(call: OperationCall, job: Job) -> JobView:
     """A job as this caller sees it, with its output, open waits, children and cost."""
     core, tenant = call.core, call.origin.tenant
-    content = (await core.may(call.origin.caller, tenant, "content.read", job.id, job)).ruling == "allow"
-    output = await core.store.get(tenant, JobOutput, job.id) if content and job.ended else None
+    sight = await waits.content_of(core, tenant, call.origin.caller, job)
+    output = await core.store.get(tenant, JobOutput, job.id) if sight.allowed and job.ended else None
     members = await core.store.select(tenant, Job, "tree", {"tree": job.tree}, limit=10_000)
     children = [member for member in members if member.parent == job.id]
     open_waits = [] if job.ended else await core.store.select(tenant, Wait, "job", {"job": job.id, "open": True})
-    facts = brief(job) if content else withheld(brief(job))
+    facts = brief(call, job) if sight.allowed else withheld(brief(call, job), sight)
     return msgspec.structs.replace(
         facts,
         output=output.value if output else None,
         children=tuple(child.id for child in children),
         approvals=tuple([await waits.view(core, tenant, call.origin.caller, wait, job) for wait in open_waits]),
         cost=await cost(core, tenant, job, members),
-        content=content,
     )
 
 
-def withheld(facts: JobView) -> JobView:
-    """A job's facts for those who may not read content: an error says only of which kind it is."""
-    if facts.error is None:
-        return facts
-    return msgspec.structs.replace(facts, error=no_words(facts.error), content=False)
+def withheld(facts: JobView, sight: waits.Sight) -> JobView:
+    """A job's facts without content: an error says only of which kind it is, and behind a wall tags are kept back too."""
+    error = no_words(facts.error) if facts.error is not None else None
+    tags = () if sight.label else facts.tags
+    return msgspec.structs.replace(facts, error=error, tags=tags, content=sight.allowed, redacted=sight.label)
 
 
 def no_words(error: ErrorInfo) -> ErrorInfo:
@@ -100,8 +101,8 @@ def no_words(error: ErrorInfo) -> ErrorInfo:
     return ErrorInfo(code=error.code, message="(reading this needs the permission to read content)")
 
 
-def brief(job: Job) -> JobView:
-    """A job's facts."""
+def brief(call: OperationCall, job: Job) -> JobView:
+    """A job's facts, as the caller may see them."""
     return JobView(
         id=job.id,
         agent=job.agent,
@@ -119,7 +120,7 @@ def brief(job: Job) -> JobView:
         team=job.team,
         labels=job.labels,
         taint=job.taint,
-        caller=job.caller.principal,
+        caller=waits.name_for(call.core, call.origin.tenant, call.origin.caller, job.caller.principal),
     )
 
 
@@ -170,11 +171,12 @@ async def list_jobs(call: OperationCall, request: ListJobs) -> JobPage:
     cursor = f"{page[-1].created_at}.{page[-1].id}" if len(page) == request.limit else ""
     core, origin = call.core, call.origin
     seen = [j for j in page if (await core.may(origin.caller, origin.tenant, "jobs.read", j.id, j)).ruling == "allow"]
-    return JobPage(jobs=tuple(withheld(brief(job)) for job in seen), cursor=cursor)
+    sights = [await waits.content_of(core, origin.tenant, origin.caller, job) for job in seen]
+    return JobPage(jobs=tuple(withheld(brief(call, j), s) for j, s in zip(seen, sights, strict=True)), cursor=cursor)
 
 
 def parse_cursor(cursor: str) -> tuple[int, str] | None:
-    """A cursor of ListJobs."""
+    """A cursor: the time and ID of the last record of the page before."""
     if not cursor:
         return None
     at, dot, identity = cursor.partition(".")
@@ -187,6 +189,7 @@ async def cancel_job(call: OperationCall, request: CancelJob) -> JobView:
     """CancelJob: the job and its children, at once; a job that has ended stays as it is."""
     core, tenant = call.core, call.origin.tenant
     job = await core.job(call, request.id, "jobs.cancel")
+    check_words("reason", request.reason)
     if not job.ended:
         job = await call.transact(
             lambda tx: write_cancel(tx, job.id), object=job.id, details={"reason": request.reason} if request.reason else None
@@ -222,7 +225,7 @@ async def watch_job(call: OperationCall, request: WatchJob) -> WatchGrant:
     since = request.since_seq
     if since < 0 or (since and since > await call.core.store.last(call.origin.tenant, job.tree)):
         raise TransomError("invalid_argument", f"since_seq: {request.since_seq} is not in this job's log; begin without one")
-    return WatchGrant(job=brief(job), since_seq=request.since_seq)
+    return WatchGrant(job=brief(call, job), since_seq=request.since_seq)
 
 
 async def get_trace(call: OperationCall, request: GetJobTrace) -> JobTrace:
@@ -265,8 +268,8 @@ async def get_wait(call: OperationCall, request: GetJobWait) -> JobWait:
     open_waits = await core.store.select(tenant, Wait, "job", {"job": job.id, "open": True})
     by_step = {wait.step: wait for wait in open_waits}
     failures = [s for s in steps if s.error is not None]
-    content = (await core.may(call.origin.caller, tenant, "content.read", job.id, job)).ruling == "allow"
-    last = failures[-1].error.message if content and failures and failures[-1].error else ""
+    sight = await waits.content_of(core, tenant, call.origin.caller, job)
+    last = failures[-1].error.message if sight.allowed and failures and failures[-1].error else ""
     pending = tuple(pending_step(s, by_step.get(s.key), last) for s in steps if s.state != "done")
     return JobWait(
         job=job.id,
@@ -274,6 +277,7 @@ async def get_wait(call: OperationCall, request: GetJobWait) -> JobWait:
         why=" ".join(p.why for p in pending) or plain_status(job),
         queue=core.engine.name,
         steps=() if job.ended else pending,
+        redacted=sight.label,
     )
 
 
@@ -315,30 +319,31 @@ def pending_step(step: Step, wait: Wait | None, last_failure: str) -> PendingSte
 async def get_catalog(call: OperationCall, request: GetCatalog) -> Catalog:
     """GetCatalog."""
     core, origin = call.core, call.origin
-    views = agent_views(core, origin.tenant)
-    seen = [v for v in views if (await core.may(origin.caller, origin.tenant, "catalog.read", v.name)).ruling == "allow"]
-    return Catalog(agents=tuple(seen))
-
-
-def agent_views(core: "Core", tenant: str) -> list[AgentView]:
-    """The tenant's agents and flows."""
-    return [offer.view() for offer in core.catalog.offers(tenant)]
+    views = core.catalog.views(origin.tenant)
+    seen = []
+    for n, each in enumerate(views, 1):
+        if (await core.may(origin.caller, origin.tenant, "catalog.read", each.name)).ruling == "allow":
+            seen.append(each)
+        if n % SLICE == 0:
+            await anyio.lowlevel.checkpoint()
+    return Catalog(agents=views if len(seen) == len(views) else tuple(seen))
 
 
 async def set_tags(call: OperationCall, request: SetJobTags) -> JobView:
     """SetJobTags, also after the job ended."""
     job = await call.core.job(call, request.id, "jobs.tag")
     check_tags(request.add)
+    added = call.core.filters_for(job, call.origin.tenant).texts("person", request.add)
 
     def write(tx: Tx) -> Job:
         current = tx.get(Job, job.id)
         assert current is not None
         kept = [t for t in current.tags if t not in request.remove]
-        tags = tuple(dict.fromkeys([*kept, *request.add]))
+        tags = tuple(dict.fromkeys([*kept, *added]))
         check_tags(tags)
         return tx.update(current, tags=tags)
 
-    details: JsonObject = {"add": list(request.add), "remove": list(request.remove)}
+    details: JsonObject = {"add": list(added), "remove": list(request.remove)}
     return await view(call, await call.transact(write, object=job.id, details=details))
 
 
@@ -352,18 +357,19 @@ async def publish_event(call: OperationCall, request: PublishEvent) -> Published
     """PublishEvent: every step that waits for such an event goes on with its payload."""
     if not request.source:
         raise TransomError("invalid_argument", "source: must name the event's source")
-
-    payload = Filters(call.core.filters, call.origin.tenant, "", "").value("tool", request.payload)
+    check_words("source", request.source, MAX_NAME)
+    filters = Filters(call.core.filters, call.origin.tenant)
+    source, payload = filters.text("arguments", request.source), filters.object("tool", request.payload)
 
     def write(tx: Tx) -> Published:
         woken = []
-        for waiting in tx.select(EventWait, "source", {"source": request.source}, limit=10_000):
-            if all(request.payload.get(k) == v for k, v in waiting.match.items()):
+        for waiting in tx.select(EventWait, "source", {"source": source}, limit=10_000):
+            if all(schemas.canonical(payload.get(k)) == schemas.canonical(v) for k, v in waiting.match.items()):
                 deliver(tx, waiting, payload)
                 woken.append(waiting.job)
         return Published(jobs=tuple(woken))
 
-    return await call.transact(write, object=request.source)
+    return await call.transact(write, object=source)
 
 
 def deliver(tx: Tx, waiting: EventWait, payload: Json) -> None:
@@ -373,6 +379,7 @@ def deliver(tx: Tx, waiting: EventWait, payload: Json) -> None:
         return
     work = TreeWork(tx, job.tree)
     work.no_longer_awaits(waiting)
+    work.taint(job, "event")
     work.settle_step(step, result=payload)
     if step.call:
         work.log(CallEnded(job=job.id, call=step.call, content=payload))

@@ -5,7 +5,7 @@ What is recorded waits up to `limits.text_flush` to be written together; whoever
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,6 +13,7 @@ import anyio
 import msgspec
 
 from transom_hookspecs import (
+    RUNTIME_ERRORS,
     Conversation,
     Cost,
     Event,
@@ -29,7 +30,7 @@ from transom_hookspecs import (
 )
 
 from . import schemas
-from .tree import TreeWork
+from .tree import TreeWork, too_many
 
 if TYPE_CHECKING:
     from .core import Core
@@ -40,20 +41,22 @@ T = TypeVar("T")
 class Batch:
     """What waits to be written."""
 
-    __slots__ = ("costs", "events", "items", "relaxed", "size", "steps")
+    __slots__ = ("costs", "events", "items", "relaxed", "settled", "size", "steps", "taint")
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.steps: dict[str, Step] = {}
         self.items: list[Item] = []
         self.costs: list[tuple[str, TokenCount]] = []
+        self.settled: list[Callable[[Tx], None]] = []
+        self.taint: list[str] = []
         self.size = 0
         self.relaxed = True
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to write."""
-        return not (self.events or self.steps or self.items or self.costs)
+        return not (self.events or self.steps or self.items or self.costs or self.settled)
 
     def text(self, job: str, message: str, delta: str) -> None:
         """Add text; the deltas of one batch and message are one event."""
@@ -78,10 +81,10 @@ class Journal:
         self._armed = False
         self._written = 0.0
 
-    def recorded(self, key: str, kind: str, name: str, arguments: Json = None) -> Step | None:
+    def recorded(self, key: str, kind: str, name: str, arguments: Json = None, *, masked: bool = False) -> Step | None:
         """The record of a step, or None in its first life.
 
-        Arguments are compared too, unless filters stand between what was asked and what was recorded.
+        Arguments are compared too, unless filters changed what was asked, now (`masked`) or when it was recorded.
 
         Raises:
             Nondeterminism: the record is of another step.
@@ -91,24 +94,29 @@ class Journal:
         step = self.steps.get(key)
         if step is None:
             if len(self.steps) >= self.core.config.limits.steps:
-                raise TransomError(
-                    "resource_exhausted",
-                    f"the job has made {len(self.steps)} steps, its limit; an operator can raise limits.steps",
-                    {"type": "oz0_tree_limit", "scope": "steps", "limit": len(self.steps)},
-                )
+                raise too_many("steps", self.core.config.limits.steps, len(self.steps), kind="job", name=self.job.id)
             return None
         same = step.kind == kind and step.name == name
         if not same:
             self.mismatch = Nondeterminism(key, f"{step.kind} {step.name!r}", f"{kind} {name!r}")
             raise self.mismatch
-        compared = arguments is not None and step.arguments is not None and not self.core.filters
+        compared = arguments is not None and step.arguments is not None and not (masked or step.masked)
         if compared and schemas.canonical(step.arguments) != schemas.canonical(arguments):
             self.mismatch = Nondeterminism(key, f"{kind} {name!r} with other arguments", "called again")
             raise self.mismatch
         return step
 
     def step(
-        self, key: str, kind: str, name: str, state: StepState, *, arguments: Json = None, call: str = "", until: int = 0
+        self,
+        key: str,
+        kind: str,
+        name: str,
+        state: StepState,
+        *,
+        arguments: Json = None,
+        call: str = "",
+        until: int = 0,
+        masked: bool = False,
     ) -> Step:
         """A step that begins now, not yet noted."""
         return Step(
@@ -120,6 +128,7 @@ class Journal:
             arguments=arguments,
             call=call,
             until=until,
+            masked=masked,
             begun_at=self.core.clock.now(),
         )
 
@@ -142,6 +151,15 @@ class Journal:
     def cost(self, model: str, usage: TokenCount) -> None:
         """Note what a model call cost."""
         self._batch.costs.append((model, usage))
+
+    def settle(self, write: Callable[[Tx], None]) -> None:
+        """Note what an attempt of a model call is charged; `write` runs in the transaction that records its end."""
+        self._batch.settled.append(write)
+        self._arm()
+
+    def taint(self, reasons: Sequence[str]) -> None:
+        """Note why the job holds outside input; it is written with the step that it came by."""
+        self._batch.taint.extend(reasons)
 
     async def text(self, message: str, delta: str, *, first: bool) -> None:
         """Note text that streams in; a message's first is written as soon as its model waits, the rest a little later."""
@@ -201,6 +219,14 @@ class Journal:
                 raise
             return written
 
+    def spoiled(self) -> TransomError | None:
+        """The error of what was to be written (a plugin's part of it failed); it is dropped, and the journal works again."""
+        if not isinstance(self.failed, TransomError) or isinstance(self.failed, RUNTIME_ERRORS):
+            return None
+        failed = self.failed
+        self.close()
+        return failed
+
     def close(self) -> None:
         """Drop what waits, and what made it fail."""
         self.failed = None
@@ -213,8 +239,12 @@ class Journal:
             tx.put(step)
         for model, usage in batch.costs:
             self._add_cost(tx, model, usage)
+        for settle in batch.settled:
+            settle(tx)
         if batch.items:
             self._add_items(tx, batch.items)
+        if batch.taint and (job := tx.get(Job, self.job.id)) is not None:
+            work.taint(job, *batch.taint)
         work.log(*batch.events)
         result = extra(work) if extra is not None else None
         work.finish()

@@ -5,18 +5,20 @@ import re
 import tomllib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pluggy
 
-from transom_hookspecs import FAMILIES, HookInfo, Kernel, Operation, PluginInfo, TransomError
+from transom_hookspecs import FAMILIES, AgentView, HookInfo, Kernel, Operation, PluginInfo, Secrets, TransomError
 
 from . import config as settings
 from . import ids
 from .app import Transom
 from .core import Core
 from .dispatch import Hooks, kind_of
+from .logs import redacted
 from .plugins import Loaded, installed
 from .plugins import load as load_plugins
 
@@ -72,11 +74,18 @@ class KernelLauncher:
         core = Core(config, load_plugins(config))
         return [core.operations[name] for name in sorted(core.operations)]
 
+    def agents(self, tenant: str, *, dev: bool = False) -> Sequence[AgentView]:
+        """A tenant's agents and flows, without opening anything."""
+        config = self.config(dev=dev)
+        return Core(config, load_plugins(config)).agents(tenant)
+
     @asynccontextmanager
     async def embedded(self, *, data: str = "", dev: bool = False, agents: Sequence[str] = ()) -> AsyncIterator[Kernel]:
         """A kernel inside this process; see `Launcher.embedded`."""
-        async with Transom(self.config(data=data, dev=dev), agents=agents) as transom:
-            yield transom.kernel
+        transom = Transom(self.config(data=data, dev=dev), agents=agents)
+        with redacted(partial(transom.kernel.service, Secrets)):
+            async with transom:
+                yield transom.kernel
 
     def serve(
         self,
@@ -86,13 +95,14 @@ class KernelLauncher:
         data: str = "",
         dev: bool = False,
         ready: Callable[[str, Kernel], None] | None = None,
+        with_parent: bool = False,
     ) -> int:
         """Serve until told to stop; see `Launcher.serve`."""
         config = self.config(data=data, dev=dev)
         config = msgspec.structs.replace(config, host=host or config.host, port=config.port if port is None else port)
         from .web import serve
 
-        return serve(config, ready)
+        return serve(config, ready, with_parent=with_parent)
 
 
 def hook_families() -> list[tuple[str, type]]:

@@ -8,9 +8,24 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from transom_hookspecs import Change, Entry, JobEnded, Store
+import msgspec
+
+from transom_hookspecs import (
+    AnyEvent,
+    CallEnded,
+    CallStarted,
+    Change,
+    Entry,
+    JobEnded,
+    Json,
+    Store,
+    Text,
+    TextEnded,
+    WaitOpened,
+)
 
 TAIL = 1_000
+TAIL_BYTES = 4 * 1024 * 1024
 SLICE = 200
 YOUNG = 64
 """Trees that just began whose events are kept although nobody follows them yet."""
@@ -49,15 +64,18 @@ class Tail:
     """The last events of a tree that somebody follows, or that just began.
 
     `foreign` counts the commits that others made, whose entries only the store has; it begins at 1 for a tree whose
-    beginning the tail has not seen.
+    beginning the tail has not seen. `gone`: the tree was removed; one that comes under its name is another.
     """
 
-    __slots__ = ("entries", "followers", "foreign", "signal")
+    __slots__ = ("_size", "_sizes", "entries", "followers", "foreign", "gone", "signal")
 
     def __init__(self, *, whole: bool = False) -> None:
-        self.entries: deque[Entry] = deque(maxlen=TAIL)
+        self.entries: deque[Entry] = deque()
+        self._sizes: deque[int] = deque()
+        self._size = 0
         self.signal = Signal()
         self.followers = 0
+        self.gone = False
         self.foreign = 0 if whole else 1
 
     def extend(self, entries: Sequence[Entry]) -> None:
@@ -65,10 +83,23 @@ class Tail:
         if not entries:
             self.foreign += 1
         elif not self.entries or entries[0].seq == self.entries[-1].seq + 1:
-            self.entries.extend(entries)
+            self._keep(entries)
         elif entries[-1].seq > self.entries[-1].seq:
-            self.entries = deque(entries, maxlen=TAIL)
+            self.entries.clear()
+            self._sizes.clear()
+            self._size = 0
+            self._keep(entries)
         self.signal.set()
+
+    def _keep(self, entries: Sequence[Entry]) -> None:
+        """Add entries at the end; those at the beginning go when there are too many, or they are too large."""
+        self.entries.extend(entries)
+        sizes = [size_of(entry.event) for entry in entries]
+        self._sizes.extend(sizes)
+        self._size += sum(sizes)
+        while len(self.entries) > TAIL or (self._size > TAIL_BYTES and len(self.entries) > 1):
+            self.entries.popleft()
+            self._size -= self._sizes.popleft()
 
     def after(self, seq: int) -> list[Entry] | None:
         """The entries after a seq, or None when they do not follow on it without a gap."""
@@ -78,6 +109,28 @@ class Tail:
         if start >= len(self.entries):
             return []
         return [self.entries[i] for i in range(start, min(start + SLICE, len(self.entries)))]
+
+
+def size_of(event: AnyEvent) -> int:
+    """About how much memory the texts of an event take, in bytes; what is always small counts as nothing."""
+    if isinstance(event, Text):
+        return len(event.delta)
+    if isinstance(event, TextEnded):
+        return len(event.text)
+    if isinstance(event, CallEnded):
+        return weight(event.content)
+    if isinstance(event, CallStarted):
+        return weight(event.arguments)
+    if isinstance(event, JobEnded):
+        return weight(event.output)
+    return weight(event.shown) if isinstance(event, WaitOpened) else 0
+
+
+def weight(value: Json) -> int:
+    """About how much memory a JSON value takes, in bytes."""
+    if isinstance(value, str):
+        return len(value)
+    return len(msgspec.json.encode(value)) if isinstance(value, dict | list) else 0
 
 
 class Hub:
@@ -106,21 +159,29 @@ class Hub:
     def _take(self, change: Change) -> None:
         kind, _, rest = change.topic.partition("/")
         if kind == "tree":
-            if self._on_ended is not None:
-                for entry in change.entries:
-                    if isinstance(entry.event, JobEnded):
-                        self._on_ended(rest.partition("/")[0], entry.event.job)
-            if tail := self._tails.get(rest):
-                tail.extend(change.entries)
-            elif change.entries and change.entries[0].seq == 1:
-                self._begin(rest, change.entries)
+            self._grown(rest, change.entries)
         elif kind == "job":
             tenant, _, job = rest.partition("/")
             self._on_job(tenant, job)
+        elif kind == "dropped":
+            if tail := self._tails.pop(rest, None):
+                tail.gone = True
+                tail.signal.set()
         elif kind == "*":
             self.everything()
         elif signal := self._topics.get(change.topic):
             signal.set()
+
+    def _grown(self, key: str, entries: Sequence[Entry]) -> None:
+        """A tree's log has more entries; those that another process wrote are not given."""
+        if self._on_ended is not None:
+            for entry in entries:
+                if isinstance(entry.event, JobEnded):
+                    self._on_ended(key.partition("/")[0], entry.event.job)
+        if tail := self._tails.get(key):
+            tail.extend(entries)
+        elif entries and entries[0].seq == 1:
+            self._begin(key, entries)
 
     def _begin(self, key: str, entries: Sequence[Entry]) -> None:
         """Keep the beginning of a tree that starts here for those who follow it in a moment."""
@@ -152,7 +213,7 @@ class Hub:
         """A tree's log after a seq, in batches, as it grows."""
         with self._tail(f"{tenant}/{tree}") as tail:
             looked = 0
-            while not self._closed:
+            while not (self._closed or tail.gone):
                 seen, foreign = tail.signal.count, tail.foreign
                 batch = tail.after(after)
                 if not batch and (looked != foreign or (batch is None and tail.entries)):

@@ -25,6 +25,7 @@ from transom_hookspecs import (
 from . import schemas
 from .auditing import audit
 from .dispatch import blamed
+from .filters import Filters
 
 if TYPE_CHECKING:
     from .core import Core
@@ -55,6 +56,13 @@ class OperationCall:
         if verdict.ruling != "allow":
             raise refusal(access, verdict)
 
+    async def require_sight(self, permission: str, object: str, job: Job | None = None) -> None:
+        """Refuse whoever may not see a job, or look for one, in the same words whether it is there or not."""
+        access = Access(caller=self.origin.caller, tenant=self.origin.tenant, permission="jobs.read", object=object, job=job)
+        verdict = await authorize(self.core, access)
+        if verdict.ruling != "allow":
+            raise refusal(msgspec.structs.replace(access, permission=permission), verdict)
+
     def entry(self, object: str = "", outcome: str = "ok", details: JsonObject | None = None) -> AuditEntry:
         """The audit entry of this call."""
         caller = self.origin.caller
@@ -68,7 +76,9 @@ class OperationCall:
             details=details or {},
         )
 
-    async def transact(self, fn: Callable[[Tx], T], *, object: str = "", details: JsonObject | None = None) -> T:
+    async def transact(
+        self, fn: Callable[[Tx], T], *, object: str = "", outcome: str = "ok", details: JsonObject | None = None
+    ) -> T:
         """Run a transaction that also holds the call's audit entry and its reply; see `transom_hookspecs.Call`.
 
         An operation that takes an Idempotency-Key returns its response from `fn`.
@@ -79,7 +89,7 @@ class OperationCall:
                 raise Raced
             result = fn(tx)
             if self.operation.audit:
-                audit(self.core, tx, self.entry(object, details=details))
+                audit(self.core, tx, self.entry(object, outcome, details))
             if self._digest and isinstance(result, self.operation.response):
                 tx.put(
                     Reply(
@@ -115,7 +125,10 @@ def refusal(access: Access, verdict: Verdict) -> TransomError:
     """The error of an access that policy refused."""
     what = f" of {access.object!r}" if access.object else ""
     reason = f": {verdict.reason}" if verdict.reason else ""
-    return TransomError("permission_denied", f"{access.permission}{what} is not permitted{reason}")
+    details: JsonObject = {"permission": access.permission, "reason": verdict.reason, "rule": verdict.by}
+    if verdict.label:
+        details["label"] = verdict.label
+    return TransomError("permission_denied", f"{access.permission}{what} is not permitted{reason}", details)
 
 
 async def call(core: "Core", name: str, request: msgspec.Struct, origin: Origin) -> Any:
@@ -141,6 +154,7 @@ async def call(core: "Core", name: str, request: msgspec.Struct, origin: Origin)
     except Raced:
         return await repeated(core, operation, origin, digest)
     except TransomError as error:
+        Filters(core.filters, origin.tenant).raised(error)
         if error.code == "permission_denied" and operation.audit:
             await made.audit(object=getattr(request, "id", ""), outcome="refused", details={"reason": error.message})
         raise
@@ -177,6 +191,15 @@ async def repeated(core: "Core", operation: Operation, origin: Origin, digest: s
     return msgspec.convert(reply.response, operation.response)
 
 
-async def may(core: "Core", caller: Caller, tenant: str, permission: str, object: str = "", job: Job | None = None) -> Verdict:
+async def may(
+    core: "Core",
+    caller: Caller,
+    tenant: str,
+    permission: str,
+    object: str = "",
+    job: Job | None = None,
+    rule: Rule | None = None,
+) -> Verdict:
     """See `transom_hookspecs.Kernel.may`."""
-    return await authorize(core, Access(caller=caller, tenant=tenant, permission=permission, object=object, job=job))
+    access = Access(caller=caller, tenant=tenant, permission=permission, object=object, job=job, rule=rule)
+    return await authorize(core, access)

@@ -7,16 +7,18 @@ tenants, agents and clients: resolved once, every address checked, and the check
 import ipaddress
 import socket
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import anyio
 import anyio.to_thread
 
-from transom_hookspecs import TransomError, Transport
+from transom_hookspecs import Secrets, TransomError, Transport
 
 from .config import Config
+from .placeholders import Used, quietly, resolved
 
 if TYPE_CHECKING:
     import httpx
@@ -37,10 +39,10 @@ NOT_PUBLIC: tuple[Network, ...] = tuple(
 
 
 class OutboundService:
-    """Implements `transom_hookspecs.Outbound`."""
+    """Implements `transom_hookspecs.Outbound`. `secrets` gives the service that resolves placeholders, if there is one."""
 
-    def __init__(self, config: Config) -> None:
-        self._config = config
+    def __init__(self, config: Config, secrets: Callable[[], Secrets | None] = lambda: None) -> None:
+        self._config, self._secrets = config, secrets
         self._allowed = networks(config.outbound.allow_networks)
         self._ssl: ssl.SSLContext | None = None
 
@@ -64,7 +66,9 @@ class OutboundService:
 
     def guarded(self, hosts: Sequence[str] = (), *, tenant: str = "") -> Transport:
         """A transport for addresses that others named; see `Outbound.guarded`."""
-        return GuardedTransport(self._context(), tuple(hosts), self._allowed, dev=self._config.dev)
+        return GuardedTransport(
+            self._context(), tuple(hosts), self._allowed, dev=self._config.dev, tenant=tenant, secrets=self._secrets
+        )
 
 
 def networks(texts: Iterable[str]) -> tuple[Network, ...]:
@@ -153,10 +157,20 @@ class OperatorTransport:
 
 
 class GuardedTransport:
-    """An httpx transport that connects only to addresses it has checked."""
+    """An httpx transport that connects only to addresses it has checked, and resolves a tenant's placeholders."""
 
-    def __init__(self, context: ssl.SSLContext, hosts: tuple[str, ...], allowed: tuple[Network, ...], *, dev: bool) -> None:
+    def __init__(
+        self,
+        context: ssl.SSLContext,
+        hosts: tuple[str, ...],
+        allowed: tuple[Network, ...],
+        *,
+        dev: bool,
+        tenant: str = "",
+        secrets: Callable[[], Secrets | None] = lambda: None,
+    ) -> None:
         self._context, self._hosts, self._allowed, self._dev = context, hosts, allowed, dev
+        self._tenant, self._secrets = tenant, secrets
         self._inner: dict[tuple[str, int], httpx.AsyncHTTPTransport] = {}
 
     async def handle_async_request(self, request: "httpx.Request") -> "httpx.Response":
@@ -165,11 +179,10 @@ class GuardedTransport:
         An address that does not take the connection is followed by the name's next one.
 
         Raises:
-            TransomError: permission_denied for what may not be reached, unavailable for a name without addresses.
+            TransomError: permission_denied for what may not be reached, unavailable for a name without addresses, and
+                why a secret cannot go there.
             httpx.TransportError: it could not be sent or answered.
         """
-        import httpx
-
         url = request.url
         self._check(url)
         name = url.raw_host.decode("ascii")
@@ -177,6 +190,16 @@ class GuardedTransport:
         addresses = await resolve(name, port)
         if not self._dev and any(forbidden(address, self._allowed) for address in addresses):
             raise TransomError("permission_denied", f"url: host {url.host!r} has an address that is not public")
+        if not self._tenant:
+            return await self._send(request, name, port, addresses)
+        used = Used(self._secrets(), self._tenant, url)
+        sent = await resolved(request, used)
+        return await quietly(partial(self._send, sent, name, port, addresses), used.values)
+
+    async def _send(self, request: "httpx.Request", name: str, port: int, addresses: Sequence[Address]) -> "httpx.Response":
+        """Send a request to the first address that takes the connection."""
+        import httpx
+
         connections = self._connections(name, port)
         for address in addresses[:-1]:
             with suppress(httpx.ConnectError, httpx.ConnectTimeout):

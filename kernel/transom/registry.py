@@ -1,6 +1,6 @@
 """What plugins register of which a kernel has one each: operations by name, services by Protocol, the store, the engine."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from transom_hookspecs import Operation, TransomError
@@ -18,9 +18,22 @@ def operations(hooks: Hooks) -> tuple[Mapping[str, Operation], Mapping[str, str]
             raise TransomError(
                 "failed_precondition", f"plugin {plugin!r} registers operation {operation.name!r}, which is there already"
             )
+        check_command(operation, found.values())
         found[operation.name] = operation
         plugins[operation.name] = plugin
     return found, plugins
+
+
+def check_command(operation: Operation, others: Iterable[Operation]) -> None:
+    """A command is of one operation, and none is also a group of others."""
+    words = f"{operation.command} "
+    for other in others if operation.command else ():
+        theirs = f"{other.command} "
+        if other.command and (words.startswith(theirs) or theirs.startswith(words)):
+            whose = f"{other.command!r} of {other.name!r}"
+            raise TransomError(
+                "failed_precondition", f"operation {operation.name!r}: command {operation.command!r} collides with {whose}"
+            )
 
 
 def services(hooks: Hooks) -> Mapping[object, object]:

@@ -17,6 +17,7 @@ import anyio.to_thread
 import msgspec
 
 from transom_hookspecs import (
+    RUNTIME_ERRORS,
     SYSTEM,
     Agent,
     Context,
@@ -51,7 +52,7 @@ class JobRun:
 
     def __init__(self, core: "Core", tenant: str, claimed: Claim, agent: Agent | None) -> None:
         self.core, self.tenant, self.agent = core, tenant, agent
-        self.job, self.epoch, self.input = claimed.job, claimed.epoch, claimed.input
+        self.job, self.epoch, self.input, self.deaths = claimed.job, claimed.epoch, claimed.input, claimed.deaths
         self.journal = Journal(core, tenant, claimed.job, claimed.epoch, list(claimed.steps))
         self.filters = core.filters_for(claimed.job, tenant)
         self.facts = JobFacts(
@@ -67,8 +68,7 @@ class JobRun:
         self.said = ""
         self._parked: dict[str, asyncio.Future[None]] = {}
         self._scope = anyio.CancelScope()
-        self.rested = False
-        self._over = False
+        self.rested = self.held = self._over = False
         self.critical = 0
         self.not_offered: set[str] = set()
         self._fatal: TransomError | None = None
@@ -104,8 +104,8 @@ class JobRun:
                 error = raised
         if self.rested:
             return None
-        if self._fatal is not None or self.journal.mismatch is not None:
-            return self._failed(self._fatal or self.journal.mismatch)
+        if (broken := self._fatal or self.journal.mismatch or self.journal.spoiled()) is not None:
+            return self._failed(broken)
         if self._scope.cancelled_caught:
             return timed_out(self.job) if self.core.clock.now() >= self.job.deadline else None
         if self.journal.failed is not None:
@@ -119,10 +119,12 @@ class JobRun:
 
     async def _agent_code(self) -> Json:
         from .context import JobContext
-        from .steps import missing
+        from .steps import held, missing
 
         if self.agent is None:
             return await missing(self)
+        if self.deaths >= self.core.config.limits.deaths:
+            await held(self, f"{self.deaths} workers in a row died with this job; see why, then answer `again`, or fail")
         context = JobContext(self)
         if self.core.hooks.has("around_job"):
             async with self.core.hooks.around("around_job", self.facts):
@@ -173,20 +175,20 @@ class JobRun:
                 message=f"agent {self.job.agent!r} raised {in_words(error)}",
                 details={"agent": self.job.agent},
             )
-        message = self.filters.text("error", info.message)
-        return Ended(status="failed", error=msgspec.structs.replace(info, message=message))
+        return Ended(status="failed", error=self.filters.error(info))
 
     async def _end(self, how: Ended) -> None:
         self._over = True
         try:
             await self.journal.write(lambda work: self._write_end(work, how))
-        except TransomError:
+        except RUNTIME_ERRORS:
             raise
-        except Exception:
+        except Exception as error:
             log.exception("the end of job %s cannot be written as it is", self.job.id)
             self.journal.close()
             message = "the job's last words cannot be recorded; the server's log has the cause"
-            how = Ended(status="failed", error=ErrorInfo(code="internal", message=message))
+            told = error.info() if isinstance(error, TransomError) else ErrorInfo(code="internal", message=message)
+            how = Ended(status="failed", error=self.filters.error(told))
             await self.journal.write(lambda work: self._write_end(work, how))
 
     def _write_end(self, work: TreeWork, how: Ended) -> Job:
@@ -195,6 +197,12 @@ class JobRun:
         return work.end(job, how, own=True)
 
     # -- what steps use -----------------------------------------------------------------------------------
+
+    def taint(self, *reasons: str) -> None:
+        """Note why the job holds outside input: its next calls see it, and it is recorded with the step that follows."""
+        if new := [reason for reason in reasons if reason not in self.job.taint]:
+            self.job = msgspec.structs.replace(self.job, taint=(*self.job.taint, *new))
+            self.journal.taint(new)
 
     def say(self, message: str, text: str) -> None:
         """Log a whole message of the agent's own words."""
@@ -281,7 +289,7 @@ class JobRun:
         """Leave the job to whoever comes first when it is due."""
         lease = work.tx.system.get(Lease, self.tenant, job.id)
         assert lease is not None
-        work.tx.system.update(lease, worker="", at=at)
+        work.tx.system.update(lease, worker="", at=at, deaths=lease.deaths if self.held else 0)
         work.count(job, status="waiting", counted=False)
 
     async def refresh(self) -> None:
@@ -290,11 +298,18 @@ class JobRun:
         due = [s for s in (self.journal.steps[k] for k in self._parked) if s.until and s.until <= now]
         if due:
             await self.core.store.transact(self.tenant, lambda tx: self._write_due(tx, due))
-        for key in list(self._parked):
+        over: list[tuple[asyncio.Future[None], Step]] = []
+        for key, waker in list(self._parked.items()):
             step = await self.core.store.get(self.tenant, Step, self.job.id, key)
-            if step is not None and step.state != "waiting" and key in self._parked:
-                self.journal.steps[key] = step
-                waker = self._parked.pop(key)
+            if step is not None and step.state != "waiting":
+                over.append((waker, step))
+        if over and (kept := await self.core.store.get(self.tenant, Job, self.job.id)) is not None:
+            taint = tuple(dict.fromkeys((*self.job.taint, *kept.taint)))  # a child's answer and an event bring theirs
+            self.job = msgspec.structs.replace(self.job, taint=taint)
+        for waker, step in over:
+            if self._parked.get(step.key) is waker:
+                self.journal.steps[step.key] = step
+                del self._parked[step.key]
                 self.live += 1
                 if not waker.done():
                     waker.set_result(None)

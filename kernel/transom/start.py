@@ -10,6 +10,7 @@ import msgspec
 
 from transom_hookspecs import (
     NEVER,
+    REFUSALS,
     Access,
     Admission,
     AuditEntry,
@@ -32,12 +33,15 @@ from transom_hookspecs import (
 )
 
 from . import ids, schemas
-from .auditing import audit
+from .auditing import audit, audit_refusal
 from .catalog import Offer
 from .dispatch import blamed
+from .filters import Filters
 from .operations import authorize, refusal
-from .tree import TreeWork
+from .tree import TreeWork, too_many
 from .turns import FORBIDDEN_IN_ID, MAX_ID, check_turn, continued, owner_of
+from .words import MAX_NAME, check_words
+from .workers import enroll
 
 if TYPE_CHECKING:
     from .core import Core
@@ -103,24 +107,50 @@ async def start(core: "Core", request: StartJob, origin: Origin, parent: Parent 
 
     Raises:
         TransomError: already_exists for another start under a taken ID, not_found, permission_denied,
-            invalid_argument, or what admission refused with. Nothing is left behind.
+            invalid_argument, or what admission refused with. Nothing is left behind but a refusal's audit entry.
     """
+    try:
+        return await _start(core, request, origin, parent)
+    except TransomError as error:
+        if error.details.get("type") in REFUSALS:
+            object = request.id or (parent.job.id if parent else "")
+            await audit_refusal(core, origin, error, object, {"agent": request.agent})
+        raise
+
+
+def filtered(core: "Core", request: StartJob, origin: Origin, identity: str) -> StartJob:
+    """A start as it is recorded, and as the agent gets it."""
+    filters = Filters(core.filters, origin.tenant, identity, request.agent)
+    return msgspec.structs.replace(
+        request,
+        input=filters.value("input", request.input),
+        tags=filters.texts("person", request.tags),
+        team=filters.text("person", request.team),
+        budget=filters.text("person", request.budget),
+        data_subjects=filters.texts("person", request.data_subjects),
+    )
+
+
+async def _start(core: "Core", request: StartJob, origin: Origin, parent: Parent | None) -> Started:
     identity, id_from = job_id(request, origin)
+    check_words("team", request.team, MAX_NAME)
     digest = start_digest(request)
     if id_from != "edge" and (known := await core.store.get(origin.tenant, Job, identity)):
         return await retried(core, known, digest, origin)
     offer = await permitted(core, request, origin, parent.job if parent else None)
+    request = filtered(core, request, origin, identity)
     check_input(core, offer, request.input)
     conversation, owner = await continued(core, request, origin)
     if conversation and not offer.agent.conversations:
         raise TransomError("failed_precondition", f"conversation: the agent {request.agent!r} takes part in none")
     job = new_job(core, request, origin, offer, identity, parent)
     job = msgspec.structs.replace(job, digest=digest, id_from=id_from, conversation=conversation)
-    value = core.filters_for(job, origin.tenant).value("input", request.input)
+    value = request.input
     reservations = await core.hooks.every(
         "admit", Admission(origin=origin, job=job, input=value, parent=parent.job if parent else None)
     )
     plan = Plan(core, request, origin, job, value, reservations, parent, owner)
+    await enroll(core)
     core.starting.add((origin.tenant, identity))
     try:
         job = await core.store.transact(origin.tenant, plan.commit)
@@ -179,7 +209,7 @@ def new_job(core: "Core", request: StartJob, origin: Origin, offer: Offer, ident
     if request.timeout is not None and request.timeout <= 0:
         raise TransomError("invalid_argument", "timeout: must be more than 0 seconds")
     if above is not None and above.depth + 1 > limits.depth:
-        raise limit("depth", limits.depth)
+        raise too_many("depth", limits.depth, above.depth, kind="tree", name=above.tree)
     deadline = now + int(seconds * 1000)
     return Job(
         id=identity,
@@ -208,12 +238,13 @@ def new_job(core: "Core", request: StartJob, origin: Origin, offer: Offer, ident
     )
 
 
-def limit(scope: str, most: int) -> TransomError:
-    """The refusal of a start past a tree limit."""
-    return TransomError(
-        "resource_exhausted",
-        f"the job tree's limit of {most} ({scope}) is reached; an operator can raise limits.{scope}",
-        {"type": "oz0_tree_limit", "scope": scope, "limit": most},
+def inherited(job: Job, before: Job | None) -> Job:
+    """A turn reads what was said before it, so it carries the labels and data subjects of the turn before."""
+    if before is None:
+        return job
+    labels = tuple(dict.fromkeys((*job.labels, *before.labels)))
+    return msgspec.structs.replace(
+        job, labels=labels, data_subjects=tuple(dict.fromkeys((*job.data_subjects, *before.data_subjects)))
     )
 
 
@@ -271,10 +302,11 @@ class Plan:
         tree = tx.get(Tree, job.tree)
         assert tree is not None
         if tree.jobs >= limits.tree_jobs:
-            raise limit("tree_jobs", limits.tree_jobs)
+            raise too_many("tree_jobs", limits.tree_jobs, tree.jobs, kind="tree", name=job.tree)
         members = tx.select(Job, "tree", {"tree": job.tree}, limit=limits.tree_jobs)
-        if sum(member.parent == job.parent for member in members) >= limits.children:
-            raise limit("children", limits.children)
+        children = sum(member.parent == job.parent for member in members)
+        if children >= limits.children:
+            raise too_many("children", limits.children, children, kind="job", name=job.parent)
         tx.update(tree, jobs=tree.jobs + 1)
         self._core.fence(tx, self._parent.job.id, self._parent.epoch)
         tx.put(msgspec.structs.replace(self._parent.step, child=job.id))
@@ -300,6 +332,7 @@ class Plan:
                 client_id=self._request.client_message,
             )
         )
+        job = inherited(job, tx.get(Job, conversation.job) if conversation.job else None)
         taint = tuple(dict.fromkeys((*job.taint, *conversation.taint)))
         tx.put(
             msgspec.structs.replace(

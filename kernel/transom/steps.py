@@ -20,6 +20,7 @@ from transom_hookspecs import (
     NewNote,
     Origin,
     Rule,
+    Source,
     StartJob,
     Step,
     TransomError,
@@ -27,7 +28,8 @@ from transom_hookspecs import (
     WaitKind,
 )
 
-from . import schemas, waits
+from . import permits, schemas, waits
+from .claims import HOLD
 from .journal import outcome
 from .start import Parent, start
 from .tree import TreeWork
@@ -50,19 +52,26 @@ def checked_seconds(seconds: float | None, what: str) -> float | None:
     return seconds
 
 
+def filtered(run: "JobRun", source: Source, arguments: JsonObject) -> tuple[JsonObject, bool]:
+    """A step's arguments as they are recorded, and whether filters changed them."""
+    kept = run.filters.object(source, arguments)
+    return kept, kept is not arguments and kept != arguments
+
+
 async def delegate(
     run: "JobRun", key: str, agent: str, input: Json, timeout: float | None = None, tags: Sequence[str] = (), call: str = ""
 ) -> Json:
     """`delegate` under a key that was taken already; `call` is the model's call that asked for it."""
-    input = run.filters.value("input", input)
-    arguments: JsonObject = {"input": input, "timeout": timeout, "tags": list(tags)}
-    step = run.journal.recorded(key, "delegate", agent, arguments)
+    arguments, masked = filtered(run, "input", {"input": input, "timeout": timeout, "tags": list(tags)})
+    input, tags = arguments["input"], cast(list[str], arguments["tags"])
+    step = run.journal.recorded(key, "delegate", agent, arguments, masked=masked)
     if step is None or step.state == "begun":
-        step = run.journal.step(key, "delegate", agent, "waiting", arguments=arguments, call=call)
+        step = run.journal.step(key, "delegate", agent, "waiting", arguments=arguments, call=call, masked=masked)
         await run.journal.write()
         request = StartJob(agent=agent, input=input, timeout=timeout, tags=tuple(tags))
         origin = Origin(tenant=run.tenant, caller=run.job.caller, door="delegate")
         try:
+            await permits.go_on(run.core, run.tenant, run.job)
             with anyio.CancelScope(shield=True):  # a child that was started is known here
                 started = await start(run.core, request, origin, Parent(job=run.job, epoch=run.epoch, step=step))
                 run.journal.steps[key] = msgspec.structs.replace(step, child=started.job.id)
@@ -70,7 +79,7 @@ async def delegate(
             if isinstance(error, RUNTIME_ERRORS):
                 run.journal.failed = run.journal.failed or error
                 raise
-            run.journal.record(msgspec.structs.replace(step, state="done", error=error.info()))
+            run.journal.record(msgspec.structs.replace(step, state="done", error=run.filters.raised(error).info()))
             raise
     return outcome(await run.park(key))
 
@@ -90,15 +99,17 @@ async def ask(
 ) -> Json:
     """`ask` under a key that was taken already."""
     checked_seconds(timeout, "ctx.ask: timeout")
-    message, details = run.filters.text("model", message), run.filters.value("model", details)
-    arguments: JsonObject = {"message": message, "choices": list(choices), "details": details}
-    known = run.journal.recorded(key, "ask", kind, arguments)
+    arguments, masked = filtered(run, "model", {"message": message, "choices": list(choices), "details": details})
+    message, details, choices = cast(str, arguments["message"]), arguments["details"], cast(list[str], arguments["choices"])
+    known = run.journal.recorded(key, "ask", kind, arguments, masked=masked)
     if known is None or known.state == "begun":
         if schema is not None:
+            schema = run.filters.object("model", schema)
             schemas.check_schema(schema, "ask: schema")
-        step = run.journal.step(key, "ask", kind, "waiting", arguments=arguments, call=call)
+        step = run.journal.step(key, "ask", kind, "waiting", arguments=arguments, call=call, masked=masked)
         wait = waits.make_wait(
             run.core,
+            run.tenant,
             run.job,
             step,
             kind=kind,
@@ -122,34 +133,46 @@ async def open_wait(run: "JobRun", step: Step, wait: Wait) -> None:
 
 async def missing(run: "JobRun") -> NoReturn:
     """The job's agent is not installed here: wait until a person says that it is again, then start over."""
-    step = run.journal.steps.get("0")
-    if step is None or step.state != "waiting":
+    definition = run.job.definition
+    what = definition if definition.startswith("version:") else f"definition {definition[:12]}"
+    await held(run, f"agent {run.job.agent!r} ({what}) is not installed here; install it, then answer `again`")
+
+
+async def held(run: "JobRun", message: str) -> NoReturn:
+    """None of the agent's code is run: wait for a person's word, then start over."""
+    step = run.journal.steps.get(HOLD)
+    run.held = True
+    if step is not None and step.fatal and step.error is not None:
+        await run.abort(step.error.error())
+    if step is None or step.state == "done":
         attempt = step.attempt + 1 if step else 1
-        step = msgspec.structs.replace(run.journal.step("0", "ask", "restart", "waiting"), attempt=attempt)
-        definition = run.job.definition
-        what = definition if definition.startswith("version:") else f"definition {definition[:12]}"
-        message = f"agent {run.job.agent!r} ({what}) is not installed here; install it, then answer `again`"
-        wait = waits.make_wait(run.core, run.job, step, kind="restart", message=message, rule=Rule())
+        step = msgspec.structs.replace(run.journal.step(HOLD, "ask", "restart", "waiting"), attempt=attempt)
+        wait = waits.make_wait(run.core, run.tenant, run.job, step, kind="restart", message=message, rule=Rule())
         await open_wait(run, step, wait)
-    await run.park("0")
+    answered = await run.park(HOLD)
+    run.held = False
+    run.journal.record(msgspec.structs.replace(answered, state="done"))
     await run.come_back()
 
 
 async def note(run: "JobRun", key: str, note: NewNote, call: str = "") -> int:
     """`note` under a key that was taken already."""
+    note = msgspec.structs.replace(
+        note,
+        kind=run.filters.text("note", note.kind),
+        text=run.filters.text("note", note.text),
+        tags=run.filters.texts("note", note.tags),
+    )
     step = run.journal.recorded(key, "note", note.kind)
     if step is None or step.state == "begun":
         board = run.core.service(Board)
         if board is None:
             raise TransomError("failed_precondition", "there is no board here; enable a plugin that offers one")
-        kept = msgspec.structs.replace(
-            note, text=run.filters.text("note", note.text), tags=tuple(run.filters.text("note", t) for t in note.tags)
-        )
 
         def pin(work: TreeWork) -> Step:
             job = work.tx.get(Job, run.job.id)
             assert job is not None
-            event = board.pin(work.tx, job, kept, call)
+            event = board.pin(work.tx, job, note, call)
             if call:
                 work.log(CallEnded(job=job.id, call=call, content={"note": event.id}))
             work.log(event)
@@ -169,7 +192,7 @@ async def _write_or_record(run: "JobRun", key: str, kind: str, name: str, write:
     except TransomError as error:
         if isinstance(error, RUNTIME_ERRORS):
             raise
-        failed = msgspec.structs.replace(run.journal.step(key, kind, name, "done"), error=error.info())
+        failed = msgspec.structs.replace(run.journal.step(key, kind, name, "done"), error=run.filters.error(error.info()))
         run.journal.record(failed)
         return failed
     run.journal.steps[key] = step
@@ -188,21 +211,22 @@ async def wait_for_event(
 ) -> Json:
     """`wait_for_event` under a key that was taken already."""
     checked_seconds(timeout, "ctx.wait_for_event: timeout")
-    arguments: JsonObject = {"match": match, "timeout": timeout}
-    known = run.journal.recorded(key, "event", source, arguments)
+    source = run.filters.text("arguments", source)
+    arguments, masked = filtered(run, "arguments", {"match": match, "timeout": timeout})
+    known = run.journal.recorded(key, "event", source, arguments, masked=masked)
     if known is None or known.state == "begun":
         now = run.core.clock.now()
         until = now + int(timeout * 1000) if timeout is not None else 0
-        step = run.journal.step(key, "event", source, "waiting", arguments=arguments, call=call, until=until)
-        waiting = EventWait(source=source, job=run.job.id, step=key, match=match, since=now)
+        step = run.journal.step(key, "event", source, "waiting", arguments=arguments, call=call, until=until, masked=masked)
+        waiting = EventWait(source=source, job=run.job.id, step=key, match=cast(JsonObject, arguments["match"]), since=now)
         run.journal.record(step)
         await run.journal.write(lambda work: work.awaits(waiting))
     return outcome(await run.park(key))
 
 
-def done(run: "JobRun", key: str, kind: str, name: str, result: Json, arguments: Json = None) -> Step:
+def done(run: "JobRun", key: str, kind: str, name: str, result: Json, arguments: Json = None, *, masked: bool = False) -> Step:
     """Record a step that was done at once."""
-    begun = run.journal.step(key, kind, name, "done", arguments=arguments)
+    begun = run.journal.step(key, kind, name, "done", arguments=arguments, masked=masked)
     step = msgspec.structs.replace(begun, result=result, ended_at=begun.begun_at)
     run.journal.record(step)
     return step

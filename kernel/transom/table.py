@@ -3,10 +3,21 @@
 import inspect
 from typing import Any, cast
 
-from transom_hookspecs import DecideApproval, Decided, EditWait, ListApprovals, Operation, WaitPage, WaitView
+from transom_hookspecs import (
+    DecideApproval,
+    Decided,
+    DecidedTogether,
+    DecideTogether,
+    EditWait,
+    GetWait,
+    ListApprovals,
+    Operation,
+    WaitPage,
+    WaitView,
+)
 from transom_hookspecs import requests as table
 
-from . import decisions, jobs
+from . import decisions, edits, jobs, together
 
 OWN_OPERATIONS: tuple[Operation, ...] = tuple(
     Operation(
@@ -18,6 +29,7 @@ OWN_OPERATIONS: tuple[Operation, ...] = tuple(
         audit=audit,
         late=late,
         idempotent=request in (table.StartJob, table.PublishEvent),
+        stream=request is table.WatchJob,
         description=inspect.getdoc(request) or "",
     )
     for request, response, permission, handler, audit, late in (
@@ -28,7 +40,9 @@ OWN_OPERATIONS: tuple[Operation, ...] = tuple(
         (table.WatchJob, table.WatchGrant, "feeds.read", jobs.watch_job, "", True),
         (ListApprovals, WaitPage, "jobs.read", decisions.approvals, "", False),
         (DecideApproval, Decided, "jobs.decide", decisions.decide, "approval.decide", True),
-        (EditWait, WaitView, "jobs.edit", decisions.edit, "approval.edit", True),
+        (DecideTogether, DecidedTogether, "jobs.decide", together.decide_together, "approval.decide", True),
+        (GetWait, WaitView, "jobs.read", together.get_wait, "", True),
+        (EditWait, WaitView, "jobs.edit", edits.edit, "approval.edit", True),
         (table.GetJobTrace, table.JobTrace, "jobs.read", jobs.get_trace, "", True),
         (table.GetJobWait, table.JobWait, "jobs.read", jobs.get_wait, "", True),
         (table.GetCatalog, table.Catalog, "catalog.read", jobs.get_catalog, "", False),

@@ -9,6 +9,7 @@ import msgspec
 from transom_hookspecs import (
     NEVER,
     CallEnded,
+    Conversation,
     EndStatus,
     ErrorInfo,
     Event,
@@ -18,7 +19,9 @@ from transom_hookspecs import (
     JobOutput,
     Json,
     Lease,
+    Refusal,
     Step,
+    TransomError,
     Tree,
     TreeRunning,
     TreeWaiting,
@@ -35,6 +38,28 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     output: Json = None
     error: ErrorInfo | None = None
     card: bool = False
+
+
+def too_many(what: str, most: int, used: int, *, kind: str, name: str) -> TransomError:
+    """The refusal of what would pass a limit of the settings.
+
+    Parameters:
+        what: the limit's name, as `depth`.
+        kind, name: whose limit it is: a tree's, or a job's.
+    """
+    refusal = Refusal(
+        type="oz0_tree_limit",
+        scope={"kind": kind, "name": name},
+        what=what,
+        limit=most,
+        used=used,
+        reserved=0,
+        requested=1,
+        could_wait=False,
+        raised_by=f"an operator, with the setting limits.{what}",
+    )
+    whose = "the job" if kind == "job" else "the job tree"
+    return refusal.error(f"{whose} is at its limit of {most} ({what}); an operator can raise limits.{what}")
 
 
 class TreeWork:
@@ -100,6 +125,16 @@ class TreeWork:
         self.tx.touch(f"job/{self.tx.tenant}/{job.id}")
         return job if job.counted else self.count(job, counted=True, status="running")
 
+    def taint(self, job: Job, *reasons: str) -> Job:
+        """Note why a job holds outside input from here on; its conversation keeps it."""
+        taint = tuple(dict.fromkeys((*job.taint, *reasons)))
+        if taint == job.taint:
+            return job
+        conversation = self.tx.get(Conversation, job.conversation) if job.conversation else None
+        if conversation is not None:
+            self.tx.update(conversation, taint=tuple(dict.fromkeys((*conversation.taint, *reasons))))
+        return self.tx.update(job, taint=taint)
+
     def settle_step(self, step: Step, *, result: Json = None, error: ErrorInfo | None = None, fatal: bool = False) -> None:
         """End a step that waited, and let its job go on."""
         self.tx.put(msgspec.structs.replace(step, state="done", result=result, error=error, fatal=fatal, ended_at=self.tx.now))
@@ -156,6 +191,8 @@ class TreeWork:
                 code="deadline_exceeded" if how.status == "timed_out" else "canceled",
                 message=f"job {job.id} of agent {job.agent!r} ended {how.status}",
             )
+        if job.taint and (parent := self.tx.get(Job, job.parent)) is not None:
+            self.taint(parent, *job.taint)
         self.settle_step(step, result=how.output, error=error)
         if step.call:
             self.log(CallEnded(job=job.parent, call=step.call, content=how.output, error=error))

@@ -1,17 +1,19 @@
 """The kernel as an ASGI application, and as a server."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
 import socket
+import ssl
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from copy import copy
 from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import uvicorn
@@ -20,18 +22,26 @@ from litestar.exceptions import HTTPException
 from litestar.handlers import BaseRouteHandler
 from litestar.router import Router
 
-from transom_hookspecs import Door, Kernel, PluginError, TransomError
+from transom_hookspecs import Door, Kernel, PluginError, Secrets, TransomError
 
 from .config import Config
 from .core import Core
 from .dispatch import blamed
-from .http import BoundedHttp
+from .http import HEAD_SECONDS, BoundedHttp
+from .logs import redacted
 from .plugins import load as load_plugins
+from .tls import main_context, management_context
 
 log = logging.getLogger("transom")
 
 FORCE = 20.0
 """Seconds after a signal after which the process ends whatever still runs."""
+
+LOOK_AFTER = 0.25
+"""Seconds between two looks whether the parent process is there."""
+
+GOODBYE = 2.0
+"""Seconds that a client has to take note of the end of an encrypted connection."""
 
 
 def create_app(core: Core, *, own_life: bool = True) -> Litestar:
@@ -121,21 +131,53 @@ def any_error(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     return Response(msgspec.json.encode(body), status_code=500, media_type="application/json")
 
 
-class Server(uvicorn.Server):
-    """uvicorn's server, which tells when it listens, and ends streams as soon as it is told to stop."""
+class Listener(NamedTuple):
+    """An address that is served: its socket, and its TLS or none."""
 
-    def __init__(self, settings: uvicorn.Config, core: Core, ready: Callable[[str, Kernel], None] | None) -> None:
+    host: str
+    socket: socket.socket
+    tls: ssl.SSLContext | None
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls else 'http'}://{host}:{self.socket.getsockname()[1]}"
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server on several listeners, which tells when it listens, and ends streams as soon as it is told to stop."""
+
+    def __init__(
+        self,
+        settings: uvicorn.Config,
+        core: Core,
+        listeners: Sequence[Listener],
+        ready: Callable[[str, Kernel], None] | None,
+    ) -> None:
         super().__init__(settings)
         self.ended_by: list[int] = []
-        self._core, self._ready = core, ready
+        self._core, self._listeners, self._ready = core, listeners, ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say where."""
-        await super().startup(sockets)
-        if self.started and self._ready is not None:
-            port = self.servers[0].sockets[0].getsockname()[1]
-            host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
-            self._ready(f"http://{host}:{port}", self._core)
+        """Listen, and say where. uvicorn itself opens no listener, since all of its own would share one TLS."""
+        await super().startup([])
+        loop = asyncio.get_running_loop()
+        for each in self._listeners:
+            made = await loop.create_server(
+                self._protocol,
+                sock=each.socket,
+                backlog=self.config.backlog,
+                ssl=each.tls,
+                ssl_handshake_timeout=HEAD_SECONDS if each.tls else None,
+                ssl_shutdown_timeout=GOODBYE if each.tls else None,
+            )
+            self.servers.append(made)
+        if self._ready is not None:
+            self._ready(self._listeners[0].url, self._core)
+
+    def _protocol(self) -> BoundedHttp:
+        return BoundedHttp(self.config, self.server_state, self.lifespan.state)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -146,6 +188,12 @@ class Server(uvicorn.Server):
         finally:
             for each, handler in before.items():
                 signal.signal(each, handler)
+
+    async def end_with(self, parent: int) -> None:
+        """End as on SIGTERM when the process that started this one is gone."""
+        while os.getppid() == parent:  # noqa: ASYNC110 - nothing tells of it, on every system
+            await asyncio.sleep(LOOK_AFTER)
+        self.handle_exit(signal.SIGTERM, None)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Take a signal: streams end at once, everything else in its order."""
@@ -158,36 +206,65 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def listen(config: Config) -> socket.socket:
-    """The socket to serve on.
+def listen(host: str, port: int) -> socket.socket:
+    """A socket to serve on.
 
     Raises:
         TransomError: failed_precondition, when the address cannot be had.
     """
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((config.host or "127.0.0.1", config.port))
+        made.bind((host or "127.0.0.1", port))
     except (OSError, OverflowError) as error:
         made.close()
         why = getattr(error, "strerror", None) or str(error)
         raise TransomError(
             "failed_precondition",
-            f"cannot listen on {config.host}:{config.port}: {why}; choose another port (0 takes a free one)",
+            f"cannot listen on {host}:{port}: {why}; choose another port (0 takes a free one)",
         ) from error
     return made
 
 
-def serve(config: Config, ready: Callable[[str, Kernel], None] | None = None) -> int:
+def listeners(config: Config) -> list[Listener]:
+    """The main port, and the operators' where there is one.
+
+    Raises:
+        TransomError: failed_precondition, when an address cannot be had, or a file of its TLS cannot be used.
+    """
+    found = [(config.host, config.port, main_context(config))]
+    if (management := config.management) is not None:
+        found.append((management.host, management.port, management_context(config, management)))
+    made: list[Listener] = []
+    try:
+        for host, port, tls in found:
+            made.append(Listener(host, listen(host, port), tls))
+    except TransomError:
+        for each in made:
+            each.socket.close()
+        raise
+    return made
+
+
+def settle_garbage() -> None:
+    """Leave what the start made out of garbage collections, and make those rarer: a tenth less CPU for each request."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 50, 100)
+
+
+def serve(config: Config, ready: Callable[[str, Kernel], None] | None = None, *, with_parent: bool = False) -> int:
     """Serve until SIGINT or SIGTERM; returns the exit code.
 
     Parameters:
         ready: called once with the URL and the kernel, when the server listens.
+        with_parent: end also when the process that started this one ends, however it does.
 
     Raises:
         TransomError: failed_precondition, when it may not or cannot start.
     """
+    parent = os.getppid()
     core = Core(config, load_plugins(config))
     if not config.dev and not core.hooks.has("authenticate"):
         raise TransomError(
@@ -207,16 +284,24 @@ def serve(config: Config, ready: Callable[[str, Kernel], None] | None = None) ->
         date_header=False,
         timeout_graceful_shutdown=5,
     )
-    server = Server(settings, core, ready)
-
-    listening = listen(config)
+    listening = listeners(config)
+    server = Server(settings, core, listening, ready)
 
     async def life() -> None:
         async with core.open():
-            await server.serve([listening])
+            settle_garbage()
+            if with_parent:
+                core.spawn(server.end_with, parent, name="the watch for the parent process")
+            await server.serve([each.socket for each in listening])
 
-    with asyncio.Runner(loop_factory=settings.get_loop_factory()) as runner:
-        runner.run(life())
+    with redacted(partial(core.service, Secrets)), asyncio.Runner(loop_factory=settings.get_loop_factory()) as runner:
+        try:
+            runner.run(life())
+        except (TransomError, OSError):
+            raise
+        except Exception:
+            log.exception("the server failed")  # not printed by Python, which would redact nothing
+            return 1
     if not server.started:
         return 3
     return 128 + signal.SIGINT if signal.SIGINT in server.ended_by else 0

@@ -5,7 +5,7 @@ through JSON in both directions, as in a store on disk: nothing a caller holds i
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, TypeVar
 
@@ -15,7 +15,10 @@ from msgspec.structs import replace
 
 from transom_hookspecs import (
     SYSTEM,
+    AuditChain,
+    AuditCut,
     AuditEntry,
+    AuditFilter,
     AuditRow,
     Change,
     Cursor,
@@ -28,16 +31,16 @@ from transom_hookspecs import (
     TransomError,
     Tx,
     Where,
-    audit_hash,
     hookimpl,
 )
 
 from .memory_table import MemoryTable, Undo, absent, encode
+from .memory_trail import MemoryLog, MemoryTrail
 
 R = TypeVar("R", bound=msgspec.Struct)
 T = TypeVar("T")
 
-OWN = frozenset(("audit", "change", "event", "log", "schema"))
+OWN = frozenset(("audit", "audit_chain", "audit_details", "change", "event", "log", "schema"))
 """Names that stores on disk use for tables of their own; no record may be called so."""
 
 
@@ -51,8 +54,8 @@ class MemoryStore:
         self.clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
         """The store's clock; a test may set it."""
         self._tables: dict[type[msgspec.Struct], MemoryTable[Any]] = {}
-        self._logs: dict[tuple[str, str], list[bytes]] = {}
-        self._trail: list[AuditRow] = []
+        self._logs: dict[tuple[str, str], MemoryLog] = {}
+        self._trails: dict[str, MemoryTrail] = {}
         self._opened = 0
         self._is_open = False
         self._feed: _Feed | None = None
@@ -97,10 +100,7 @@ class MemoryStore:
 
     def _commit(self, tx: "MemoryTx") -> list[Change]:
         for tenant, entry in tx.effects.audits:
-            previous = next((row.hash for row in reversed(self._trail) if row.tenant == tenant), "")
-            number = len(self._trail) + 1
-            hash = audit_hash(previous, number, tenant, entry)
-            self._trail.append(AuditRow(number=number, tenant=tenant, entry=entry, previous=previous, hash=hash))
+            self.trail(tenant).add(entry)
         return [Change(topic, tuple(entries)) for topic, entries in tx.effects.topics.items()]
 
     async def get(self, tenant: str, type: type[R], *key: Scalar) -> R | None:
@@ -122,16 +122,28 @@ class MemoryStore:
 
     async def read(self, tenant: str, tree: str, after: int = 0, limit: int = 200) -> list[Entry]:
         """The tree's log after a seq."""
-        return [_entry.decode(data) for data in self.log(tenant, tree)[after : after + limit]]
+        return self.log(tenant, tree).read(after, limit)
 
     async def last(self, tenant: str, tree: str) -> int:
         """The seq of the tree's last event; 0 when it has none."""
-        return len(self.log(tenant, tree))
+        return self.log(tenant, tree).last
 
     async def audit(self, tenant: str, after: int = 0, limit: int = 200) -> list[AuditRow]:
         """The tenant's audit trail after a number, oldest first."""
+        return self.trail(tenant).after(after, limit)
+
+    async def find_audit(self, tenant: str, wanted: AuditFilter, limit: int = 200) -> list[AuditRow]:
+        """Entries of the tenant's audit trail that a filter wants, newest first."""
+        return self.trail(tenant).find(wanted, limit)
+
+    async def audit_chains(self) -> Mapping[str, AuditChain]:
+        """Each tenant's chain of audit entries."""
         self._check_open()
-        return [row for row in self._trail[after:] if row.tenant == tenant][:limit]
+        return {tenant: trail.chain for tenant, trail in self._trails.items() if trail.chain.number}
+
+    async def scrub(self) -> None:
+        """Nothing of what was removed is left in memory."""
+        self._check_open()
 
     def changes(self) -> AsyncIterator[Sequence[Change]]:
         """What was committed from now on. For one reader: a new one ends the one before."""
@@ -154,10 +166,15 @@ class MemoryStore:
                 "invalid_argument", f"record {type.__name__!r} is not registered; return it from register_records"
             ) from None
 
-    def log(self, tenant: str, tree: str) -> list[bytes]:
-        """A tree's entries, as JSON."""
+    def log(self, tenant: str, tree: str) -> MemoryLog:
+        """A tree's log."""
         self._check_open()
-        return self._logs.setdefault((tenant, tree), [])
+        return self._logs.setdefault((tenant, tree), MemoryLog())
+
+    def trail(self, tenant: str) -> MemoryTrail:
+        """A tenant's audit trail."""
+        self._check_open()
+        return self._trails.setdefault(tenant, MemoryTrail(tenant))
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -183,6 +200,7 @@ class MemoryTx:
         self._store = store
         self._table = store.table
         self._log = store.log
+        self._trail = store.trail
 
     @property
     def system(self) -> "MemoryTx":
@@ -227,6 +245,12 @@ class MemoryTx:
         self.effects.undo.extend([undo] if undo else [])
         return undo is not None
 
+    def clear(self, type: type[msgspec.Struct], where: Where, limit: int = 1_000) -> int:
+        """Remove up to `limit` records that have these values; returns how many."""
+        undo = self._table(type).clear(self.tenant, where, limit)
+        self.effects.undo.extend(undo)
+        return len(undo)
+
     def select(
         self, type: type[R], index: str, where: Where | None = None, *, after: Cursor | None = None, limit: int = 200
     ) -> list[R]:
@@ -252,19 +276,36 @@ class MemoryTx:
 
     def append(self, tree: str, events: Sequence[Event]) -> int:
         """Append to a tree's log; returns the last event's seq."""
-        entries = self._log(self.tenant, tree)
-        before = len(entries)
-        for seq, event in enumerate(events, before + 1):
-            entries.append(encode(Entry(seq, self.now, event)))  # type: ignore[arg-type]
+        log = self._log(self.tenant, tree)
         if events:
-            self.effects.undo.append(lambda: entries.__delitem__(slice(before, None)))
-            topic = self.effects.topics.setdefault(f"tree/{self.tenant}/{tree}", [])
-            topic.extend(_entry.decode(data) for data in entries[before:])
-        return len(entries)
+            entries, undo = log.append(self.now, events)
+            self.effects.undo.append(undo)
+            self.effects.topics.setdefault(f"tree/{self.tenant}/{tree}", []).extend(entries)
+        return log.last
 
     def last(self, tree: str) -> int:
         """The seq of the tree's last event; 0 when it has none."""
-        return len(self._log(self.tenant, tree))
+        return self._log(self.tenant, tree).last
+
+    def thin(self, tree: str, limit: int = 1_000) -> int:
+        """Remove text events whose whole text is in the log too; returns how many."""
+        return self._undoable(self._log(self.tenant, tree).thin(limit))
+
+    def drop(self, tree: str, limit: int = 1_000) -> int:
+        """Remove events of a tree's log, and with fewer than `limit` the log; returns how many."""
+        return self._undoable(self._log(self.tenant, tree).drop(limit))
+
+    def audit_purge(self, before: int, limit: int = 1_000) -> int:
+        """Remove details of the oldest audit entries; returns how many."""
+        return self._undoable(self._trail(self.tenant).purge(before, limit))
+
+    def audit_cut(self, before: int, limit: int = 1_000) -> AuditCut | None:
+        """Remove the oldest audit entries, and keep the last one's number and hash."""
+        return self._undoable(self._trail(self.tenant).cut(before, limit))
+
+    def _undoable(self, done: tuple[T, Undo]) -> T:
+        self.effects.undo.append(done[1])
+        return done[0]
 
     def audit(self, entry: AuditEntry) -> None:
         """Add to the audit trail, chained when the transaction commits."""
@@ -321,7 +362,5 @@ class MemoryStorePlugin:
         """The store, not yet opened."""
         return [self.store]
 
-
-_entry = msgspec.json.Decoder(Entry)
 
 __all__ = ["MemoryStore", "MemoryStorePlugin", "MemoryTx"]

@@ -50,6 +50,17 @@ class MemoryTable(Generic[R]):
         before = self.rows.pop(whole, None)
         return None if before is None else lambda: self._restore(whole, before)
 
+    def clear(self, tenant: str, where: Where, limit: int) -> list[Undo]:
+        """Remove records that have these values; returns how to undo that, one each."""
+        first = next(iter(where), "")
+        if first not in {fields[0] for fields in (self.record.key, *self._indexes.values())}:
+            raise TransomError(
+                "invalid_argument", f"clear of {self.record.type.__name__}: neither its key nor an index begins with {first!r}"
+            )
+        rows = [(key, self._decode(data)) for key, data in self.rows.items() if key[0] == tenant]
+        gone = [key for key, row in rows if all(getattr(row, name) == value for name, value in where.items())]
+        return [undo for key in gone[:limit] if (undo := self.delete(tenant, key[1:]))]
+
     def _restore(self, key: tuple[Scalar, ...], before: bytes | None) -> None:
         if before is None:
             self.rows.pop(key, None)

@@ -37,6 +37,7 @@ from transom_hookspecs import (
 )
 
 from .store_kit import RECORDS, OpenedStore, Thing, append, put, text, verify_chain
+from .store_purging import PurgingContract
 from .store_records import RecordsContract
 
 
@@ -227,6 +228,7 @@ class LogContract(OpenedStore):
         for tenant in ("a", "b", SYSTEM):
             rows = await opened.audit(tenant)
             assert [(row.tenant, row.entry.at > 0) for row in rows] == [(tenant, True)] * (9 if tenant == SYSTEM else 10)
+            assert (rows[0].number, rows[0].previous) == (1, "")
             verify_chain(rows)
             assert await opened.audit(tenant, rows[3].number, 2) == rows[4:6]
 
@@ -258,7 +260,7 @@ class LogContract(OpenedStore):
         assert [row.entry for row in await opened.audit("a")] == [entry]
 
 
-class StoreContract(RecordsContract, TransactionsContract, LogContract):
+class StoreContract(RecordsContract, TransactionsContract, LogContract, PurgingContract):
     """All that a store must do."""
 
 

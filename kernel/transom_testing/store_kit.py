@@ -8,7 +8,20 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
-from transom_hookspecs import KERNEL_RECORDS, AuditRow, Event, Index, Json, Record, Store, Text, Tx, audit_hash
+from transom_hookspecs import (
+    KERNEL_RECORDS,
+    AuditRow,
+    Event,
+    Index,
+    Json,
+    Record,
+    Store,
+    Text,
+    Tx,
+    audit_hash,
+    details_digest,
+    details_text,
+)
 
 
 class Inner(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,11 +122,13 @@ async def append(store: Store, tenant: str, tree: str, *events: Event) -> int:
 
 
 def verify_chain(rows: Sequence[AuditRow]) -> None:
-    """Check that a tenant's trail, read from its start, is whole and unchanged."""
-    assert [row.previous for row in rows] == ["", *(row.hash for row in rows[:-1])]
-    assert all(before.number < after.number for before, after in pairwise(rows))
+    """Check that rows of a tenant's trail, one after the other, are whole and unchanged."""
+    assert [row.previous for row in rows[1:]] == [row.hash for row in rows[:-1]]
+    assert all(before.number + 1 == after.number for before, after in pairwise(rows))
     for row in rows:
-        assert row.hash == audit_hash(row.previous, row.number, row.tenant, row.entry)
+        assert row.hash == audit_hash(row.previous, row.number, row.tenant, row.entry, row.digest, row.rule)
+        assert row.purged or row.digest == details_digest(row.salt, row.details)
+        assert row.details == details_text(row.entry)
 
 
 def rank(value: object) -> tuple[object, ...]:

@@ -47,7 +47,7 @@ class BoardPlugin:
     @hookimpl
     def register_records(self) -> list[Record]:
         """The notes, in the order of their numbers."""
-        return [Record(type=Note, key=("tree", "number"), indexes=(Index("board", ("tree", "number")),))]
+        return [Record(type=Note, key=("tree", "number"), indexes=(Index("board", ("tree", "number")),), belongs=("tree",))]
 
     @hookimpl
     def register_operations(self) -> list[Operation]:

@@ -1,6 +1,6 @@
 """GetJobBoard: the notes of a job's tree, for people; their words only for those who may read content."""
 
-from transom_hookspecs import Call, GetJobBoard, Job, JobBoard, Kernel, NoteView, Operation, TransomError
+from transom_hookspecs import Call, GetJobBoard, Job, JobBoard, Kernel, NoteView, Operation, TransomError, Verdict
 
 from .notes import Note
 
@@ -34,26 +34,26 @@ class BoardReader:
         tenant = call.origin.tenant
         job = await self.kernel.store.get(tenant, Job, request.id)
         if job is None:
+            await call.require("jobs.read", request.id)
             raise TransomError("not_found", f"there is no job {request.id!r} here")
         await call.require("jobs.read", job.id, job)
-        content = await self._may_read_content(call, job)
+        verdict = await self._content(call, job)
+        content = verdict.ruling == "allow"
         notes = tuple(_view(note, content=content) for note in await self._notes(tenant, job.tree))
         if content and notes:
             await call.audit(object=job.id, details={"notes": len(notes)})
-        return JobBoard(tree=job.tree, notes=notes, content=content)
+        return JobBoard(tree=job.tree, notes=notes, content=content, redacted=verdict.label)
 
-    async def _may_read_content(self, call: Call, job: Job) -> bool:
+    async def _content(self, call: Call, job: Job) -> Verdict:
         """A board is the whole tree's: a child's reader sees its words only with a right to the root as well."""
-        if not await self._shows(call, job):
-            return False
-        if job.tree == job.id:
-            return True
+        verdict = await self._shows(call, job)
+        if verdict.ruling != "allow" or job.tree == job.id:
+            return verdict
         root = await self.kernel.store.get(call.origin.tenant, Job, job.tree)
-        return root is not None and await self._shows(call, root)
+        return Verdict(ruling="deny") if root is None else await self._shows(call, root)
 
-    async def _shows(self, call: Call, job: Job) -> bool:
-        verdict = await self.kernel.may(call.origin.caller, call.origin.tenant, "content.read", job.id, job)
-        return verdict.ruling == "allow"
+    async def _shows(self, call: Call, job: Job) -> Verdict:
+        return await self.kernel.may(call.origin.caller, call.origin.tenant, "content.read", job.id, job)
 
     async def _notes(self, tenant: str, tree: str) -> list[Note]:
         notes: list[Note] = []

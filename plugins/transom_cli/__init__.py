@@ -1,14 +1,15 @@
-"""The command line: `transom run`, `dev`, `serve`, `job`, `approval`, `catalog`, `plugins`, `hooks`, `operations`.
+"""The command line: `transom run`, `dev`, `serve`, `job` … written by hand, and commands made of the table of operations.
 
 Read in this order: `client` (what the commands need of a runtime; `embedded` and `remote` provide it), `session`
-(follow a job, ask, decide), `render` (log entries to what a person reads), then `commands`.
+(follow a job, ask, decide), `render` (log entries to what a person reads), then `commands`; for those that are made
+of operations `commands.made`, `fields` (a request's fields as options) and `answers` (an answer as a table).
 """
 
 from collections.abc import Sequence
 
 import msgspec
 
-from transom_hookspecs import hookimpl
+from transom_hookspecs import Operation, hookimpl
 
 
 class CliPlugin:
@@ -23,8 +24,9 @@ class CliPlugin:
         self.config = config
 
     @hookimpl
-    def register_commands(self) -> Sequence[object]:
-        """Return the click commands."""
+    def register_commands(self, operations: Sequence[Operation]) -> Sequence[object]:
+        """Return the click commands: those written here, and one of each operation that has words for it."""
         from .commands import COMMANDS
+        from .commands.made import with_made
 
-        return COMMANDS
+        return with_made(COMMANDS, operations)

@@ -1,5 +1,6 @@
 """The house's click: commands that return their exit code, tell errors in a line or two, and have examples in their help."""
 
+import difflib
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -53,6 +54,14 @@ class Group(click.Group):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs["context_settings"] = {**_SETTINGS, **(kwargs.get("context_settings") or {})}
         super().__init__(*args, **kwargs)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names; of one that is not there, those that are near."""
+        name, names = args[0], self.list_commands(ctx)
+        if name not in names and not name.startswith("-") and not ctx.resilient_parsing:
+            near = difflib.get_close_matches(name, names, n=3)
+            ctx.fail(f"No such command {name!r}." + (f" Did you mean {' or '.join(near)}?" if near else ""))
+        return super().resolve_command(ctx, args)
 
 
 def launcher_of(ctx: click.Context) -> Launcher:

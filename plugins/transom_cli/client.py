@@ -22,13 +22,11 @@ from transom_hookspecs import (
     JobView,
     JobWait,
     Launcher,
+    Operation,
     StartJob,
     TransomError,
     WaitView,
 )
-
-GOES_ON = "A server on this data folder goes on with it: `transom serve`, or `transom dev`."
-"""Of a job that this process does not advance, since it did not start it or is about to end."""
 
 
 class Client(Protocol):
@@ -47,7 +45,13 @@ class Client(Protocol):
         """Recent top-level jobs."""
 
     def events(self, job: JobView) -> AsyncGenerator[Sequence[Entry], None]:
-        """What the job and all it delegated did and do, from its start until it has ended."""
+        """What the job and all it delegated did and do, from its start until it has ended.
+
+        When nobody goes on with it, it ends with what was recorded.
+        """
+
+    async def attended(self, job: JobView) -> bool:
+        """Whether somebody goes on with the job: a server, or this process."""
 
     async def cancel(self, id: str, reason: str = "") -> JobView:
         """Cancel a job and what it delegated."""
@@ -72,6 +76,9 @@ class Client(Protocol):
 
     async def agents(self) -> Sequence[AgentView]:
         """The agents and flows there are."""
+
+    async def call(self, operation: Operation, request: msgspec.Struct) -> msgspec.Struct:
+        """Call any operation of the table; returns what it answered."""
 
     def declared_in(self, path: str) -> str:
         """The name of the agent that a file declares."""
@@ -103,6 +110,13 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it is a server of this machine."""
         host = urlsplit(self.url).hostname or ""
         return host in {"localhost", "::1"} or host.startswith("127.")
+
+    @property
+    def goes_on(self) -> str:
+        """Who goes on with a job that no process advances: one that did not start it, or is about to end, says so."""
+        folder = ("--data", self.data) if self.data else ()
+        serve, dev = (shlex.join(("transom", word, *folder)) for word in ("serve", "dev"))
+        return f"A server on this data folder goes on with it: `{serve}`, or `{dev}`."
 
     def command(self, *words: str) -> str:
         """A command line for the same runtime, to be shown to people."""
@@ -184,6 +198,12 @@ def _option(name: str, value: str | None) -> tuple[str, ...]:
 
 
 def _checked_url(address: str) -> str:
+    if "@" in address or "?" in address or "#" in address:  # never shown: it may hold a secret
+        raise TransomError(
+            "invalid_argument",
+            "url: it carries a user name, a password or a query; give the plain address, as https://edge.example.com:7443, "
+            "and the token in TRANSOM_TOKEN or with --token-file",
+        )
     if not address.startswith(("https://", "http://")):
         raise TransomError("invalid_argument", f"url {address!r}: it must begin with https:// (or http://)")
     try:

@@ -34,6 +34,7 @@ from transom_hookspecs import (
     Launcher,
     ListApprovals,
     ListJobs,
+    Operation,
     Origin,
     SetJobTags,
     StartJob,
@@ -65,10 +66,13 @@ class EmbeddedClient:
     def __init__(self, kernel: Kernel, tenant: str) -> None:
         self._kernel = kernel
         self._origin = Origin(tenant=tenant, caller=Caller(kind="operator", id=login()), door="cli")
+        self._started: set[str] = set()
 
     async def start(self, request: StartJob) -> JobAnswer:
         """Start a job; this process advances it."""
-        return await self._call(request, JobAnswer)
+        answer = await self._call(request, JobAnswer)
+        self._started.add(answer.job.id)
+        return answer
 
     async def job(self, id: str) -> JobView:
         """A job as it is."""
@@ -82,7 +86,8 @@ class EmbeddedClient:
         """The log of the job's tree, of which what is about other branches is left out; ends with the job."""
         grant = await self._call(WatchJob(id=job.id), WatchGrant)
         branch = Branch(job.id)
-        log = self._kernel.watch(self._origin.tenant, grant.job.tree, grant.since_seq)
+        read = self._kernel.watch if await self.attended(job) else self._recorded
+        log = read(self._origin.tenant, grant.job.tree, grant.since_seq)
         try:
             async for batch in log:
                 if kept := [entry for entry in batch if branch.has(entry.event)]:
@@ -92,6 +97,16 @@ class EmbeddedClient:
         finally:
             if isinstance(log, AsyncGenerator):
                 await log.aclose()
+
+    async def attended(self, job: JobView) -> bool:
+        """Whether this process started the job, or another one is alive that works on this data folder."""
+        return job.id in self._started or await self._kernel.attended()
+
+    async def _recorded(self, tenant: str, tree: str, after: int) -> AsyncGenerator[Sequence[Entry], None]:
+        """A log as far as it goes now."""
+        while batch := await self._kernel.store.read(tenant, tree, after):
+            after = batch[-1].seq
+            yield batch
 
     async def cancel(self, id: str, reason: str = "") -> JobView:
         """Cancel a job and what it delegated."""
@@ -124,6 +139,10 @@ class EmbeddedClient:
     async def agents(self) -> Sequence[AgentView]:
         """The agents and flows there are."""
         return (await self._call(GetCatalog(), Catalog)).agents
+
+    async def call(self, operation: Operation, request: msgspec.Struct) -> msgspec.Struct:
+        """Call any operation of the table."""
+        return await self._kernel.call(operation.name, request, self._origin)  # type: ignore[no-any-return]
 
     def declared_in(self, path: str) -> str:
         """The name that the kernel knows a file's agent by: what it declares, else the file's stem."""

@@ -13,7 +13,15 @@ REFUSED: Final = 5
 UNAVAILABLE: Final = 6
 INTERRUPTED: Final = 130
 
-BY_STATUS: Final = {"completed": OK, "failed": FAILED, "cancelled": ENDED_EARLY, "timed_out": ENDED_EARLY}
+BY_OUTCOME: Final = {
+    "completed": OK,
+    "failed": FAILED,
+    "cancelled": ENDED_EARLY,
+    "timed_out": ENDED_EARLY,
+    "waiting": WAITING,
+    "interrupted": INTERRUPTED,
+    "abandoned": UNAVAILABLE,
+}
 
 _BY_CODE: Final = {
     "invalid_argument": USAGE,

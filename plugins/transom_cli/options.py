@@ -13,7 +13,7 @@ import msgspec
 from transom_hookspecs import Json, JsonObject
 
 from .client import Target, target
-from .screen import say
+from .screen import say, watched
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -72,18 +72,21 @@ def warn_of_clear_text(where: Target) -> None:
         say(f"Warning: the token goes to {where.url} unencrypted; use https://.", "warn", err=True)
 
 
-def read_input(text: str | None, *, as_json: bool) -> Json:
-    """An input as it was given: text, JSON, `-` for stdin, `@file` for a file; None for none.
+def read_input(text: str | None) -> str | None:
+    """An input's text as it was given: itself, `-` for stdin, `@file` for a file; None for nothing.
 
-    Parameters:
-        as_json: it must be JSON; else an object or array is taken as JSON, and all else as text.
+    When it was not given it is read from stdin, unless that is a terminal, where it could have been given.
     """
+    if text is not None:
+        return _content(text, "INPUT")
+    return None if watched(sys.stdin) else _content("-", "INPUT") or None
+
+
+def input_value(text: str | None, *, as_json: bool) -> Json:
+    """An input's value: JSON when it must be, or is an object or array; else the text, or null for none."""
     if text is None:
         return None
-    given = _content(text, "INPUT")
-    if as_json:
-        return _json(given, "INPUT")
-    return json_if_structured(given)
+    return _json(text, "INPUT") if as_json else json_if_structured(text)
 
 
 def json_if_structured(text: str) -> Json:
@@ -96,9 +99,14 @@ def json_if_structured(text: str) -> Json:
         return text
 
 
+def read_json(text: str, name: str) -> Json:
+    """JSON of any kind, given as such, as `-` or as `@file`."""
+    return _json(_content(text, name), name)
+
+
 def read_object(text: str, name: str) -> JsonObject:
     """A JSON object, given as such, as `-` or as `@file`."""
-    value = _json(_content(text, name), name)
+    value = read_json(text, name)
     if isinstance(value, dict):
         return value
     raise click.UsageError(f'{name}: a JSON object is needed, as {{"channel": "#team"}}.')

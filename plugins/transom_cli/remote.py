@@ -27,6 +27,7 @@ from transom_hookspecs import (
     JobWait,
     Json,
     JsonObject,
+    Operation,
     StartJob,
     TransomError,
     WaitView,
@@ -78,6 +79,7 @@ class RemoteClient:
         self._http = http
         self._tenant = {"tenant": tenant}
         self._pause = pause
+        self._reached = False
 
     async def start(self, request: StartJob) -> JobAnswer:
         """Start a job under its ID, or else under a new Idempotency-Key; sent again while the server is unavailable."""
@@ -104,6 +106,10 @@ class RemoteClient:
         """Recent top-level jobs."""
         query = {"limit": str(limit), "cursor": cursor} if cursor else {"limit": str(limit)}
         return wire.decode(JobPage, await self._get("jobs", query=query))
+
+    async def attended(self, job: JobView) -> bool:
+        """Always: a server goes on with every job."""
+        return True
 
     async def cancel(self, id: str, reason: str = "") -> JobView:
         """Cancel a job and what it delegated."""
@@ -139,6 +145,15 @@ class RemoteClient:
     async def agents(self) -> Sequence[AgentView]:
         """The agents and flows there are."""
         return wire.decode(Catalog, await self._get("agents")).agents
+
+    async def call(self, operation: Operation, request: msgspec.Struct) -> msgspec.Struct:
+        """Call any operation by its name; sent again while the server is unavailable, where that does nothing twice."""
+        headers = {"Content-Type": "application/json"}
+        if operation.idempotent:
+            headers["Idempotency-Key"] = str(uuid.uuid4())
+        repeat = operation.idempotent or not operation.audit
+        body, route = msgspec.json.encode(request), wire.path("operations", operation.name)
+        return wire.decode(operation.response, await self._send("POST", route, body=body, headers=headers, repeat=repeat))
 
     def declared_in(self, path: str) -> str:
         """Never: a server does not read this machine's files."""
@@ -208,9 +223,10 @@ class RemoteClient:
             try:
                 return await self._once(request)
             except TransomError as error:
-                if not repeat or error.code != "unavailable":
-                    raise
-                sent = sent or not isinstance(error.__cause__, httpx.ConnectError)
+                refused = isinstance(error.__cause__, httpx.ConnectError)
+                if not repeat or error.code != "unavailable" or (refused and method == "GET" and not self._reached):
+                    raise  # nothing listens where nothing was asked of it yet: there is no use in waiting
+                sent = sent or not refused
                 if attempt == TRIES - 1:
                     error.details["sent"] = sent  # whether the server may have got it
                     raise
@@ -225,6 +241,7 @@ class RemoteClient:
             response = await self._http.send(request)
         except httpx.RequestError as error:
             raise _unreachable(self._http, error) from error
+        self._reached = True
         if response.is_success:
             return _object(response.content, str(request.url))
         told = wire.error(response.status_code, response.content)

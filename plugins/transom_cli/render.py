@@ -66,10 +66,12 @@ class Renderer:
 
     Parameters:
         root: the job that is watched.
+        asks: what waits is shown where it is asked for, not here.
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, *, asks: bool = False) -> None:
         self._root = root
+        self._asks = asks
         self._jobs: dict[str, _Branch] = {}
         self._agents: Counter[str] = Counter()
         self._calls: dict[tuple[str, str], str] = {}
@@ -184,6 +186,8 @@ class Renderer:
 
     @_event.register
     def _wait_opened(self, event: WaitOpened) -> list[Span]:
+        if self._asks:
+            return []
         what = f"{safe_line(event.function)} {brief(event.shown)}" if event.function else event.message
         return self._line(event.job, f"? {event.kind} {safe_line(event.wait)}: {what}", "warn")
 

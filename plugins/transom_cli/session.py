@@ -24,6 +24,10 @@ from . import exits
 from .client import Client
 
 Ask = Callable[[WaitView], Awaitable[DecideApproval | None]]
+Item = Sequence[Entry] | Literal["interrupt", "abandoned"]
+"""What a session takes in: a batch of the log, an interrupt, or that nobody is left who goes on with the job."""
+LOOK_AGAIN = 5.0
+"""Seconds after which one who only watches looks again whether somebody goes on with the job."""
 
 
 class View(Protocol):
@@ -44,7 +48,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
         waits: what waits for a person, when it does.
     """
 
-    outcome: Literal["completed", "failed", "cancelled", "timed_out", "waiting", "interrupted"]
+    outcome: Literal["completed", "failed", "cancelled", "timed_out", "waiting", "interrupted", "abandoned"]
     waits: tuple[WaitView, ...] = ()
     interrupted: bool = False
 
@@ -53,7 +57,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
         """The exit code."""
         if self.interrupted:
             return exits.INTERRUPTED
-        return exits.WAITING if self.outcome == "waiting" else exits.BY_STATUS[self.outcome]
+        return exits.BY_OUTCOME[self.outcome]
 
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +104,8 @@ class Session:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._pump)
             tasks.start_soon(self._listen)
+            if self._manner.only_watch:
+                tasks.start_soon(self._mind)
             while self._ending is None:
                 if self._must_decide():
                     await self._decide()
@@ -117,18 +123,28 @@ class Session:
         async with aclosing(self._client.events(self._job)) as batches:
             async for batch in batches:
                 self._inbox.put(batch)
+        self._inbox.put("abandoned")  # unless the job has ended, and nobody looks here any more
 
     async def _listen(self) -> None:
         with anyio.open_signal_receiver(signal.SIGINT) as signals:
             async for _ in signals:
-                self._inbox.put(None)
+                self._inbox.put("interrupt")
 
-    async def _take(self, batch: Sequence[Entry] | None) -> None:
-        """Show a batch and learn from it; None is an interrupt."""
-        if batch is None:
+    async def _mind(self) -> None:
+        """Notice when whoever went on with the job is gone."""
+        await anyio.sleep(LOOK_AGAIN)
+        while await self._client.attended(self._job):  # noqa: ASYNC110 - nothing tells of a process that dies
+            await anyio.sleep(LOOK_AGAIN)
+        self._inbox.put("abandoned")
+
+    async def _take(self, item: Item) -> None:
+        """Show a batch and learn from it, or do what there is to do about the rest."""
+        if item == "interrupt":
             return await self._interrupt()
-        self._view.entries(batch)
-        for entry in batch:
+        if item == "abandoned":
+            return await self._abandon()
+        self._view.entries(item)
+        for entry in item:
             event = entry.event
             if isinstance(event, JobEnded) and event.job == self._job.id:
                 self._ending = Ending(outcome=event.status, interrupted=self._interrupts > 0)
@@ -143,6 +159,12 @@ class Session:
             await self._client.cancel(self._job.id, "interrupted at the terminal")
         else:
             self._ending = Ending(outcome="interrupted", interrupted=True)
+
+    async def _abandon(self) -> None:
+        """Nobody goes on with the job: what waits for a person is told, so that there is something to do."""
+        waits = await self._open_waits() if self._waiting else ()
+        if self._ending is None:
+            self._ending = Ending(outcome="waiting" if waits else "abandoned", waits=tuple(waits))
 
     async def _decide(self) -> None:
         """Decide what can be decided here; what is left then waits for others, and the session is over."""
@@ -218,16 +240,16 @@ class Session:
 
 
 class _Inbox:
-    """What came and was not looked at: batches of the log, and interrupts as None."""
+    """What came and was not looked at."""
 
     def __init__(self) -> None:
-        self._items: deque[Sequence[Entry] | None] = deque()
+        self._items: deque[Item] = deque()
         self._some = anyio.Event()
 
     def __bool__(self) -> bool:
         return bool(self._items)
 
-    def put(self, item: Sequence[Entry] | None) -> None:
+    def put(self, item: Item) -> None:
         """Add one."""
         self._items.append(item)
         self._some.set()
@@ -236,7 +258,7 @@ class _Inbox:
         """Wait until there is one."""
         await self._some.wait()
 
-    async def next(self) -> Sequence[Entry] | None:
+    async def next(self) -> Item:
         """Wait for one and take it."""
         await self._some.wait()
         item = self._items.popleft()

@@ -6,7 +6,7 @@ from typing import Protocol
 from transom_hookspecs import Entry, JobEnded, JobView, Json, TransomError
 
 from . import wire
-from .client import GOES_ON, Target
+from .client import Target
 from .render import Renderer, Span, pretty, told
 from .safe import safe, safe_line
 from .screen import print_json, say, write
@@ -22,12 +22,16 @@ class JobDisplay(View, Protocol):
 
 
 class Transcript:
-    """Everything that happens, as it happens."""
+    """Everything that happens, as it happens.
 
-    def __init__(self, job: JobView, where: Target) -> None:
+    Parameters:
+        asks: whoever reads it is asked for what waits, which shows that.
+    """
+
+    def __init__(self, job: JobView, where: Target, *, asks: bool = False) -> None:
         self._job = job
         self._where = where
-        self._renderer = Renderer(job.id)
+        self._renderer = Renderer(job.id, asks=asks)
 
     def entries(self, batch: Sequence[Entry]) -> None:
         """Print what they add."""
@@ -106,7 +110,10 @@ def tell_rest(job: JobView, where: Target, ending: Ending) -> None:
         for line in explain(ending.waits, where):
             say(f"  {line}", err=True)
     if ending.outcome == "waiting" and not where.remote:
-        say(GOES_ON, "dim", err=True)
+        say(where.goes_on, "dim", err=True)
+    if ending.outcome == "abandoned":
+        say(f"Nobody goes on with job {safe_line(job.id)}: no server runs on this data folder.", "warn", err=True)
+        say(where.goes_on, err=True)
     if ending.outcome == "interrupted":
         say(f"Left job {safe_line(job.id)}. To follow it: {where.command('job', 'watch', job.id)}", "dim", err=True)
 

@@ -184,7 +184,7 @@ def _read_struct(info: inspect.StructType, value: JsonObject) -> JsonObject:
     for field in info.fields:
         name = field.encode_name
         found = value.get(_camel(name), value.get(name))
-        if found is not None:
+        if found is not None or (field.required and {name, _camel(name)} & value.keys()):
             read[name] = _read(field.type, found)
     return read
 

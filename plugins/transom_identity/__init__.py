@@ -1,65 +1,139 @@
-"""A first identity: callers with bearer tokens and one role each, written in transom.toml.
+"""Who calls: tenants, their people, teams, API keys and apps, and the credentials that they show.
 
-    [identity.callers.ci]
-    role = "member"
-    token_env = "CI_TOKEN"        # or token_sha256 = "<hex>"
-    scopes = ["echo"]
-
-Who sends a request is found by the digest of its token (`tokens`); what the caller may do is decided by one table
-(`roles`). In development mode there are also the people and keys of `dev`. It says nothing of callers that another
-plugin authenticates, except that the operator of the process (no tenant) may do everything.
+Read in this order: `records` (what is kept), `tokens` and `presented` (what a request shows), `home` (from a credential to
+its caller, and what a tenant knows of one), then the desks, which handle the operations: `tenants`, `people`, `teams`,
+`sessions`, `keys`, `apps`, `subjects`; last `exchange` and `routes` (signing in, and an app's token for a person).
+`callers` are those of transom.toml, `dev` those of development mode. What a caller may do is another plugin's to say.
 """
 
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import anyio
+import anyio.to_thread
 import msgspec
 
-from transom_hookspecs import Access, Caller, DevTokens, Kernel, RequestHead, Service, Verdict, hookimpl
+from transom_hookspecs import (
+    Caller,
+    DevTokens,
+    Directory,
+    Door,
+    Kernel,
+    Operation,
+    Record,
+    RequestHead,
+    Service,
+    SignIn,
+    Tenants,
+    hookimpl,
+)
 
-from .callers import CallerConfig, Directory, configured
+from .apps import AppDesk
+from .callers import CallerConfig, Configured, OperatorConfig
 from .dev import DevCallers, read_key
-from .roles import judge
-from .tokens import bearer
+from .exchange import Exchange
+from .home import Home
+from .keys import KeyDesk
+from .origins import check_own_page
+from .passwords import Passwords
+from .people import PeopleDesk
+from .presented import presented
+from .records import RECORDS
+from .sessions import SessionDesk
+from .subjects import SubjectDesk
+from .teams import TeamDesk
+from .tenants import TenantBook
+from .tokens import digest, form_of, refused
 
 
 class IdentityPlugin:
-    """Authenticates bearer tokens and authorizes by role."""
+    """Authenticates callers, and knows tenants and their members."""
 
     spec = "1.0"
 
     class Config(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-        """Settings: who may call, by name."""
+        """Settings.
+
+        Parameters:
+            callers: who calls with a token, by name.
+            operators: who shows a certificate on the management port, by name.
+        """
 
         callers: dict[str, CallerConfig] = {}
+        operators: dict[str, OperatorConfig] = {}
 
     def __init__(self, config: Config) -> None:
-        self._directory = Directory(configured(config.callers, os.environ))
+        self.home = home = Home(Configured(config.callers, config.operators, os.environ))
+        self._tenants = TenantBook(home)
+        passwords = Passwords(home)
+        people = PeopleDesk(home, passwords)
+        self._keys = KeyDesk(home)
+        self.sessions = SessionDesk(home, passwords)
+        self.exchange = Exchange(home)
+        desks = (self._tenants, people, TeamDesk(home, people), self.sessions, self._keys, AppDesk(home), SubjectDesk(home))
+        self._operations = [each for desk in desks for each in desk.operations()]
         self._dev = DevCallers()
 
     @asynccontextmanager
     async def run(self, kernel: Kernel) -> AsyncIterator[None]:
-        """Let the development callers in, in development mode."""
+        """Read the tenants, and let the development callers in, in development mode."""
+        home = self.home
+        home.kernel = kernel
         if kernel.dev:
-            self._dev.derive(await anyio.to_thread.run_sync(read_key, kernel.data))
-            for member, token in self._dev.members():
-                self._directory.add(member, token)
+            await self._dev.admit(home, await anyio.to_thread.run_sync(read_key, kernel.data))
+        if home.has_store():
+            await self._tenants.load()
+            kernel.spawn(home.follow, name="changes of credentials")
+            kernel.spawn(self._tenants.follow, name="changes of tenants")
+            kernel.spawn(home.sweep, name="expired credentials")
         yield
 
     @hookimpl
-    def authenticate(self, head: RequestHead) -> Caller | None:
-        """The caller whose token this is, or None."""
-        token = bearer(head)
-        return None if token is None else self._directory.find(token)
-
-    @hookimpl
-    def authorize(self, access: Access) -> Verdict | None:
-        """What the table of roles says; None of callers that are not of this plugin."""
-        return judge(access, self._directory.member(access.caller))
+    async def authenticate(self, head: RequestHead) -> Caller | None:
+        """The caller whose credential a request shows; None when it shows none that this plugin knows."""
+        shown = presented(head)
+        if shown is None:
+            return None
+        if shown.way == "certificate":
+            return self.home.configured.find(shown.value)
+        hash = digest(shown.value)
+        if shown.way == "bearer" and (caller := self.home.configured.find(hash)) is not None:
+            return caller
+        form = form_of(shown.value)
+        if form is None and shown.way == "bearer":
+            return None
+        known = await self.home.credential(hash)
+        if known is None or known[0].form == "app" or (known[0].form == "ses") != (shown.way == "session"):
+            raise refused()
+        if shown.way == "session":
+            check_own_page(head, self.home.kernel.settings(known[0].tenant).public_url)
+        if known[0].form == "key":
+            self._keys.used(known[0])
+        return known[1]
 
     @hookimpl
     def register_services(self) -> list[Service]:
-        """The tokens of the development callers."""
-        return [Service(protocol=DevTokens, provider=self._dev)]
+        """The tenants, who belongs to them, sessions, and the tokens of the development callers."""
+        return [
+            Service(protocol=Tenants, provider=self._tenants),
+            Service(protocol=Directory, provider=self.home),
+            Service(protocol=SignIn, provider=self.sessions),
+            Service(protocol=DevTokens, provider=self._dev),
+        ]
+
+    @hookimpl
+    def register_records(self) -> list[Record]:
+        """What is kept."""
+        return list(RECORDS)
+
+    @hookimpl
+    def register_operations(self) -> list[Operation]:
+        """The operations of every desk."""
+        return self._operations
+
+    @hookimpl
+    def register_doors(self) -> list[Door]:
+        """Where sessions, apps' tokens and subjects' tokens come from."""
+        from .routes import DOOR, make_handlers
+
+        return [Door(name=DOOR, handlers=make_handlers(self))]

@@ -1,15 +1,13 @@
-"""Who the callers are: from the settings to a directory that finds them by token and by name."""
+"""Callers that stand in transom.toml, and the operators' certificates: read at start, changed by a restart."""
 
-import hmac
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
 
-from transom_hookspecs import NAME, Caller, TransomError
+from transom_hookspecs import NAME, Caller, Member, Role, TransomError
 
-from .roles import Member, Role
 from .tokens import TOKEN, digest
 
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
@@ -40,74 +38,81 @@ class CallerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     content: bool | None = None
 
 
-class Directory:
-    """Callers by the digest of their token, and by who they are."""
+class OperatorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An operator who shows a certificate, `[identity.operators.<name>]`.
 
-    def __init__(self, members: Iterable[tuple[Member, bytes]] = ()) -> None:
-        self._by_digest: dict[bytes, tuple[bytes, Caller]] = {}
-        self._members: dict[tuple[str, str, str], Member] = {}
-        for member, token_digest in members:
-            self.add(member, token_digest)
+    Parameters:
+        certificate_sha256: the SHA-256 of the certificate (DER), in hex; colons between bytes are fine.
+    """
 
-    def add(self, member: Member, token_digest: bytes) -> None:
-        """Let a caller in.
-
-        Raises:
-            TransomError: already_exists when its name or its token is another's.
-        """
-        who = _who(member.caller)
-        if who in self._members:
-            raise TransomError(
-                "already_exists",
-                f"identity.callers.{member.caller.id}: this name, kind and tenant are taken (in development mode its own "
-                "callers have theirs); choose another name",
-            )
-        if token_digest in self._by_digest:
-            raise TransomError(
-                "already_exists", f"identity.callers.{member.caller.id}: another caller has the same token; give it its own"
-            )
-        self._members[who] = member
-        self._by_digest[token_digest] = (token_digest, member.caller)
-
-    def find(self, token: str) -> Caller | None:
-        """Whose token this is. Looked up by digest, so that time tells nothing of the tokens there are."""
-        given = digest(token)
-        kept, caller = self._by_digest.get(given, (b"", None))
-        return caller if hmac.compare_digest(kept, given) else None
-
-    def member(self, caller: Caller) -> Member | None:
-        """What is known of a caller now, however it was authenticated."""
-        return self._members.get(_who(caller))
+    certificate_sha256: str
 
 
-def _who(caller: Caller) -> tuple[str, str, str]:
-    return caller.kind, caller.id, caller.tenant
-
-
-def configured(callers: Mapping[str, CallerConfig], environment: Mapping[str, str]) -> list[tuple[Member, bytes]]:
-    """The callers of the settings, each with the digest of its token.
+class Configured:
+    """The callers of transom.toml, by the digest of what they show and by who they are.
 
     Raises:
-        TransomError: invalid_argument, naming the setting, what is wrong and the remedy.
+        TransomError: invalid_argument, naming the setting, what is wrong and the remedy; already_exists for a token or
+            certificate that two callers have.
     """
-    return [_configured(name, config, environment) for name, config in callers.items()]
+
+    def __init__(
+        self, callers: Mapping[str, CallerConfig], operators: Mapping[str, OperatorConfig], environment: Mapping[str, str]
+    ) -> None:
+        self._by_digest: dict[str, Caller] = {}
+        self._members: dict[tuple[str, str, str], Member] = {}
+        for name, config in callers.items():
+            caller = _caller(name, config)
+            self._add(f"identity.callers.{name}", _token_digest(f"identity.callers.{name}", config, environment), caller)
+            if config.role is not None:
+                self._members[caller.kind, caller.id, caller.tenant] = Member(
+                    role=config.role, content=config.content, scopes=config.scopes
+                )
+        for name, operator in operators.items():
+            _check_name(f"identity.operators.{name}", name)
+            shown = operator.certificate_sha256.replace(":", "")
+            if not _SHA256.fullmatch(shown):
+                raise _wrong(
+                    f"identity.operators.{name}.certificate_sha256",
+                    "it is no SHA-256",
+                    "write 64 hex digits, as of `openssl x509 -fingerprint -sha256`",
+                )
+            self._add(f"identity.operators.{name}", f"sha256:{shown.lower()}", Caller(kind="operator", id=name))
+
+    def _add(self, setting: str, shown: str, caller: Caller) -> None:
+        if shown in self._by_digest:
+            raise TransomError("already_exists", f"{setting}: another caller has the same token; give it its own")
+        self._by_digest[shown] = caller
+
+    def find(self, shown: str) -> Caller | None:
+        """Whose token has this digest, or whose certificate this is (`sha256:<hex>`)."""
+        return self._by_digest.get(shown)
+
+    def member(self, kind: str, id: str, tenant: str) -> Member | None:
+        """What the settings say of a caller."""
+        return self._members.get((kind, id, tenant))
+
+    def named(self, kind: str, tenant: str) -> Iterator[tuple[str, Member]]:
+        """The callers of one kind in a tenant, by id."""
+        return ((id, member) for (of, id, where), member in sorted(self._members.items()) if (of, where) == (kind, tenant))
 
 
-def _configured(name: str, config: CallerConfig, environment: Mapping[str, str]) -> tuple[Member, bytes]:
+def _caller(name: str, config: CallerConfig) -> Caller:
     setting = f"identity.callers.{name}"
-    if not NAME.match(name):
-        raise _wrong(setting, "the name is not one", "use letters, digits, - and _, at most 63")
+    _check_name(setting, name)
     _check(setting, config)
-    caller = Caller(
+    return Caller(
         kind=config.kind,
         id=name,
         tenant="" if config.kind == "operator" else "default" if config.tenant is None else config.tenant,
         label=config.label,
         scopes=config.scopes,
     )
-    return Member(caller=caller, role=config.role or "admin", content=config.content), _token_digest(
-        setting, config, environment
-    )
+
+
+def _check_name(setting: str, name: str) -> None:
+    if not NAME.match(name):
+        raise _wrong(setting, "the name is not one", "use letters, digits, - and _, at most 63")
 
 
 def _check(setting: str, config: CallerConfig) -> None:
@@ -123,13 +128,13 @@ def _check(setting: str, config: CallerConfig) -> None:
         raise _wrong(f"{setting}.tenant", f"{config.tenant!r} is no tenant's name", "use letters, digits, - and _, at most 63")
 
 
-def _token_digest(setting: str, config: CallerConfig, environment: Mapping[str, str]) -> bytes:
+def _token_digest(setting: str, config: CallerConfig, environment: Mapping[str, str]) -> str:
     if bool(config.token_sha256) == bool(config.token_env):
         raise _wrong(setting, "a caller has one token", "write either token_sha256 or token_env")
     if config.token_sha256:
         if not _SHA256.fullmatch(config.token_sha256):
             raise _wrong(f"{setting}.token_sha256", "it is no SHA-256", "write 64 hex digits, as of `sha256sum`")
-        return bytes.fromhex(config.token_sha256)
+        return config.token_sha256.lower()
     token = environment.get(config.token_env, "")
     if not TOKEN.fullmatch(token) or len(token) < _SHORTEST_TOKEN:
         raise _wrong(

@@ -6,28 +6,35 @@ import os
 import secrets
 import stat
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from transom_hookspecs import Caller, TransomError
+import msgspec
 
-from .roles import Member
-from .tokens import digest
+from transom_hookspecs import TransomError, Tx
+
+from . import apps, keys
+from .home import MEMBERS, Home, forget_credential, owned
+from .records import App, Credential, Key, Person
+from .tokens import digest, new_id
 
 _KEY_BYTES = 32
 
-MEMBERS: tuple[Member, ...] = (
-    Member(caller=Caller(kind="person", id="anna", tenant="default"), role="member"),
-    Member(caller=Caller(kind="person", id="omar", tenant="default"), role="operator"),
-    Member(caller=Caller(kind="person", id="ada", tenant="default"), role="admin"),
-    Member(caller=Caller(kind="person", id="rita", tenant="default"), role="reader"),
-    Member(caller=Caller(kind="service", id="deskapp", tenant="default"), role="member"),
-    Member(caller=Caller(kind="key", id="key", tenant="default"), role="operator"),
-    Member(caller=Caller(kind="key", id="echo_key", tenant="default", scopes=("echo",)), role="member"),
-    Member(caller=Caller(kind="key", id="acme_key", tenant="acme"), role="operator"),
+PEOPLE = (
+    Person(id="anna", role="member", dev=True),
+    Person(id="omar", role="operator", dev=True),
+    Person(id="ada", role="admin", dev=True),
+    Person(id="rita", role="reader", dev=True),
 )
-"""People, an app, and keys; a token goes by the caller's id."""
+APPS = (App(name="deskapp", hash="", dev=True),)
+KEYS = (
+    ("default", Key(name="key", hash="", role="operator", capabilities=keys.CAPABILITIES, dev=True)),
+    ("default", Key(name="echo_key", hash="", role="member", scopes=("echo",), dev=True)),
+    ("acme", Key(name="acme_key", hash="", role="operator", dev=True)),
+)
+"""People and an app of the tenant `default`, and keys; a token goes by the name."""
+
+NAMES = (*(each.id for each in PEOPLE), *(each.name for each in APPS), *(each.name for _, each in KEYS))
 
 
 class DevCallers:
@@ -36,18 +43,56 @@ class DevCallers:
     def __init__(self) -> None:
         self._tokens: dict[str, str] = {}
 
-    def derive(self, key: bytes) -> None:
-        """Make the tokens; the same key gives the same."""
-        self._tokens = {member.caller.id: _token(key, member.caller.id) for member in MEMBERS}
-
     def tokens(self) -> dict[str, str]:
         """Name to bearer token."""
         return dict(self._tokens)
 
-    def members(self) -> Iterator[tuple[Member, bytes]]:
-        """Each caller with the digest of its token."""
-        for member in MEMBERS:
-            yield member, digest(self._tokens[member.caller.id])
+    async def admit(self, home: Home, key: bytes) -> None:
+        """Make the tokens, which are the same for the same key, and records of those whom nobody made or changed yet."""
+        _check_free(home)
+        self._tokens = {name: _token(key, name) for name in NAMES}
+        for tenant in ("default", "acme") if home.has_store() else ():
+            await home.kernel.store.transact(tenant, self._write, relaxed=True)
+        home.changed()
+
+    def _write(self, tx: Tx) -> None:
+        """The records of one tenant. Whoever was disabled stays so."""
+        for person in PEOPLE if tx.tenant == "default" else ():
+            found = tx.get(Person, person.id)
+            if found is None:
+                tx.put(msgspec.structs.replace(person, created_at=tx.now))
+            if found is None or not found.disabled:
+                self._let_in(tx, person.id, Credential(hash="", id="", form="pat", tenant="", owner=f"person:{person.id}"))
+        for app in APPS if tx.tenant == "default" else ():
+            own = msgspec.structs.replace(app, hash=digest(self._tokens[app.name]), created_at=tx.now)
+            tx.insert(own)
+            self._let_in(tx, app.name, apps.credential_of(own, tx.tenant))
+        for tenant, key in KEYS:
+            if tenant == tx.tenant:
+                own_key = msgspec.structs.replace(key, hash=digest(self._tokens[key.name]), created_at=tx.now)
+                tx.insert(own_key)
+                self._let_in(tx, key.name, keys.credential_of(own_key, tx.tenant))
+        tx.touch(MEMBERS)
+
+    def _let_in(self, tx: Tx, name: str, row: Credential) -> None:
+        """Keep a caller's credential; one from another key of this data folder is good no more."""
+        hashed = digest(self._tokens[name])
+        for other in owned(tx, tx.tenant, row.owner):
+            if other.dev and other.hash != hashed:
+                forget_credential(tx, other)
+        if tx.system.get(Credential, hashed) is None:
+            kept = msgspec.structs.replace(row, hash=hashed, id=new_id(), tenant=tx.tenant, created_at=tx.now, dev=True)
+            tx.system.put(kept)
+
+
+def _check_free(home: Home) -> None:
+    names = [("person", "default", each.id) for each in PEOPLE] + [("key", tenant, key.name) for tenant, key in KEYS]
+    for kind, tenant, name in names:
+        if home.configured.member(kind, name, tenant) is not None:
+            raise TransomError(
+                "already_exists",
+                f"identity.callers.{name}: in development mode this name is its own caller's; choose another name",
+            )
 
 
 def _token(key: bytes, name: str) -> str:

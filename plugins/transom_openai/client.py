@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from transom_hookspecs import JsonObject, ModelEvent, ModelRequest, TransomError
+from transom_hookspecs import JsonObject, ModelEvent, ModelPrice, ModelRequest, TransomError
 
 from . import body, schema_body
 from .answer import Answer
@@ -44,6 +44,11 @@ class OpenaiModel:
         self._client = client
         self._key = key
         self._usage_refused: bool | None = not settings.stream_options or None
+
+    @property
+    def price(self) -> ModelPrice | None:
+        """Its price, when the settings have one; see `transom_hookspecs.Priced`."""
+        return self.settings.prices.price if self.settings.prices else None
 
     def count(self, request: ModelRequest) -> int:
         """An upper bound of the request's input tokens: a token is at least one byte of what is sent."""

@@ -1,15 +1,16 @@
 """What transom.toml says of one model: `[openai.models.<name>]`."""
 
+import math
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
-from transom_hookspecs import JsonObject, TokenCount, TransomError
+from transom_hookspecs import JsonObject, ModelPrice, TokenCount, TransomError
 
 from .body import RESERVED
 
-Usd = Annotated[float, msgspec.Meta(ge=0)]
+Usd = Annotated[float, msgspec.Meta(ge=0, le=10_000)]
 
 
 class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -25,6 +26,13 @@ class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         cached_price = self.input if self.cached is None else self.cached
         fresh = (count.input_tokens - cached) * self.input
         return (fresh + cached * cached_price + count.output_tokens * self.output) / 1_000_000
+
+    @property
+    def price(self) -> ModelPrice:
+        """The same as budgets count it: in micro-USD, a part of one counting as one."""
+        cached = self.input if self.cached is None else self.cached
+        input, output, cached = (math.ceil(usd * 1_000_000) for usd in (self.input, self.output, cached))
+        return ModelPrice(input=input, output=output, cached=cached)
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

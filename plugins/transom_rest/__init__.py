@@ -1,7 +1,7 @@
 """The REST door: typed HTTP routes under `/v1`, and a job's events as Server-Sent Events.
 
-Read in this order: `routes` (the table, and the one path that a request takes), `inbound` (request to values),
-`wire` and `answers` (values to JSON), `encode` and `streams` (a log to an event stream).
+Read in this order: `routes` (the table, and the one path that a request takes), `wire` (values to JSON), `encode` (a log to
+an event stream). How requests are read and errors told is in `transom_doors`, as for every door.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -10,9 +10,8 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
+from transom_doors.streams import Streams
 from transom_hookspecs import Door, Kernel, TransomError, hookimpl
-
-from .streams import Streams
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 

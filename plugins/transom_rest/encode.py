@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from transom_doors.answers import rfc3339
 from transom_hookspecs import (
     AnyEvent,
     Entry,
@@ -21,7 +22,7 @@ from transom_hookspecs import (
     WaitOpened,
 )
 
-from .wire import encode, rfc3339, to_wire
+from .wire import encode, to_wire
 
 _EVENT_ID = re.compile(r"([1-9][0-9]{0,14})-([\x21-\x7e]{1,200})")
 

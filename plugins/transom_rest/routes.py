@@ -3,7 +3,6 @@
 A row maps an HTTP route to an operation; what may be done is the operation's to say.
 """
 
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -12,9 +11,15 @@ from litestar import Request
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, Receive
 
+from transom_doors import bodies, heads
+from transom_doors.answers import Answer
+from transom_doors.handlers import handler
+from transom_doors.streams import Stream
+from transom_doors.strict import fitted
 from transom_hookspecs import (
     CancelJob,
     DecideApproval,
+    DecideTogether,
     EditWait,
     Entry,
     GetCatalog,
@@ -38,25 +43,22 @@ from transom_hookspecs import (
     WatchJob,
 )
 
-from . import inbound
-from .answers import Answer, refusal
 from .encode import JobEncoder, parse_event_id
-from .streams import Stream
-from .wire import to_wire
+from .wire import encode, to_wire
 
 if TYPE_CHECKING:
     from . import RestPlugin
-
-logger = logging.getLogger(__name__)
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """A request's values, for a row to make its operation of."""
 
+    kernel: Kernel
     head: RequestHead
     path: dict[str, str]
     query: dict[str, str]
-    body: Any
+    origin: Origin
+    body: Any = None
 
 
 class CancelBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -107,55 +109,73 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_handlers(plugin: "RestPlugin") -> list[HTTPRouteHandler]:
-    """The door's Litestar handlers, one a row."""
-    return [_handler(plugin, route) for route in ROUTES]
+    """The door's Litestar handlers: one a row, and one for every operation by its name."""
+
+    async def call(request: Request[Any, Any, Any]) -> ASGIApp:
+        return await _call(plugin, request)
+
+    return [*(_handler(plugin, route) for route in ROUTES), handler("rest", "POST", OPERATION, call)]
 
 
 def _handler(plugin: "RestPlugin", route: Route) -> HTTPRouteHandler:
-    async def handle(request: Request[Any, Any, Any]) -> ASGIApp:
-        try:
-            return await _answer(plugin, route, request)
-        except TransomError as error:
-            return refusal(error)
-        except Exception:
-            logger.exception("%s %s failed", route.method, route.path)
-            return refusal(TransomError("internal", "something went wrong here; the server's log has the cause"))
+    async def answer(request: Request[Any, Any, Any]) -> ASGIApp:
+        return await _answer(plugin, route, request)
 
-    name = f"rest {route.method} {route.path}"
-    return HTTPRouteHandler(route.path, http_method=[route.method], name=name, include_in_schema=False)(handle)
+    return handler("rest", route.method, route.path, answer)
+
+
+async def _admit(plugin: "RestPlugin", request: Request[Any, Any, Any], known: Sequence[str] = ()) -> Asked:
+    """The beginning of every request. The caller is known before anything but the head is read."""
+    head = heads.head_of(request.scope)
+    pairs = heads.pairs_of(head)
+    kernel = plugin.kernel
+    caller = await kernel.authenticate(head)
+    heads.check_path(request.scope)
+    query = heads.query_of(pairs, {"tenant", *known})
+    key = heads.idempotency_key_of(head) if head.method == "POST" else ""
+    origin = Origin(tenant=heads.tenant_of(query), caller=caller, door="rest", key=key)
+    return Asked(kernel=kernel, head=head, path=request.path_params, query=query, origin=origin)
 
 
 async def _answer(plugin: "RestPlugin", route: Route, request: Request[Any, Any, Any]) -> ASGIApp:
-    """The main path. The caller is known before anything but the head is read."""
-    head = inbound.head_of(request.scope)
-    pairs = inbound.pairs_of(head)
-    kernel = plugin.kernel
-    caller = await kernel.authenticate(head)
-    inbound.check_path(request.scope)
-    query = inbound.query_of(pairs, {"tenant", *route.query})
-    tenant = inbound.tenant_of(query)
-    key = inbound.idempotency_key_of(head) if route.method == "POST" else ""
-    body = await route.read(head, request.receive, plugin.config.max_body) if route.read else None
-    asked = route.ask(Asked(head=head, path=request.path_params, query=query, body=body))
-    answer = await kernel.call(type(asked).__name__, asked, Origin(tenant=tenant, caller=caller, door="rest", key=key))
+    """The main path: a row's operation, in this wire's shapes."""
+    asked = await _admit(plugin, request, route.query)
+    if route.read is not None:
+        body = await route.read(asked.head, request.receive, plugin.config.max_body)
+        asked = msgspec.structs.replace(asked, body=body)
+    wanted = route.ask(asked)
+    answer = await asked.kernel.call(type(wanted).__name__, wanted, asked.origin)
     if isinstance(answer, WatchGrant):
-        return _stream(plugin, kernel, tenant, answer)
-    started = isinstance(asked, StartJob) and isinstance(answer, JobAnswer) and not answer.retried
-    return Answer(201 if started else 200, to_wire(answer))
+        return _stream(plugin, asked, answer)
+    started = isinstance(wanted, StartJob) and isinstance(answer, JobAnswer) and not answer.retried
+    return Answer(201 if started else 200, encode(to_wire(answer)))
 
 
-def _stream(plugin: "RestPlugin", kernel: Kernel, tenant: str, grant: WatchGrant) -> ASGIApp:
+async def _call(plugin: "RestPlugin", request: Request[Any, Any, Any]) -> ASGIApp:
+    """Any operation of the table, its request and its answer as their Structs have it."""
+    asked = await _admit(plugin, request)
+    name = asked.path["name"]
+    operation = asked.kernel.operations.get(name)
+    if operation is None or operation.stream:
+        raise TransomError("not_found", f"there is no operation {name[:100]!r} to call here")
+    body = await bodies.json_body(asked.head, request.receive, plugin.config.max_body, dict[str, Any])
+    answer = await asked.kernel.call(name, fitted(body, operation.request, DOORS_OWN), asked.origin)
+    return Answer(200, msgspec.json.encode(answer))
+
+
+def _stream(plugin: "RestPlugin", asked: Asked, grant: WatchGrant) -> ASGIApp:
     encoder = JobEncoder(grant.job, grant.since_seq)
 
     def log() -> AsyncGenerator[Sequence[Entry], None]:
-        return cast("AsyncGenerator[Sequence[Entry], None]", kernel.watch(tenant, grant.job.tree, encoder.after))
+        watched = asked.kernel.watch(asked.origin.tenant, grant.job.tree, encoder.after)
+        return cast("AsyncGenerator[Sequence[Entry], None]", watched)
 
     return Stream(plugin.streams, log, encoder)
 
 
 def _json(kind: type) -> Read:
     async def read(head: RequestHead, receive: Receive, limit: int) -> object:
-        return await inbound.body_of(head, receive, limit, kind)
+        return await bodies.json_body(head, receive, limit, kind)
 
     return read
 
@@ -166,28 +186,33 @@ def _start(asked: Asked) -> StartJob:
         agent=asked.path["name"],
         input=asked.body,
         id=query.get("id", ""),
-        timeout=inbound.seconds_of(query, "timeout"),
-        tags=inbound.words_of(query, "tags"),
+        timeout=heads.seconds_of(query, "timeout"),
+        tags=heads.words_of(query, "tags"),
         team=query.get("team", ""),
         budget=query.get("budget", ""),
-        data_subjects=inbound.words_of(query, "data_subjects"),
+        data_subjects=heads.words_of(query, "data_subjects"),
         conversation=query.get("conversation", ""),
         continue_from=query.get("continue_from", ""),
     )
 
 
 def _list(asked: Asked) -> ListJobs:
-    return ListJobs(limit=inbound.number_of(asked.query, "limit", 50), cursor=asked.query.get("cursor", ""))
+    return ListJobs(limit=heads.number_of(asked.query, "limit", 50), cursor=asked.query.get("cursor", ""))
 
 
 def _watch(asked: Asked) -> WatchJob:
-    last = inbound.header_of(asked.head, "last-event-id")
+    last = heads.header_of(asked.head, "last-event-id")
     since, token = (0, "") if last is None else parse_event_id(last)
     return WatchJob(id=asked.path["id"], since_seq=since, token=token)
 
 
 def _approvals(asked: Asked) -> ListApprovals:
-    return ListApprovals(job=asked.query.get("job", ""), tree=inbound.flag_of(asked.query, "tree"))
+    return ListApprovals(
+        job=asked.query.get("job", ""),
+        tree=heads.flag_of(asked.query, "tree"),
+        limit=heads.number_of(asked.query, "limit", 200),
+        cursor=asked.query.get("cursor", ""),
+    )
 
 
 def _decide(asked: Asked, *, approved: bool | None) -> DecideApproval:
@@ -213,6 +238,13 @@ def _nowhere(asked: Asked) -> msgspec.Struct:
     raise TransomError("not_found", f"there is nothing at {asked.head.path}")
 
 
+OPERATION = "/v1/operations/{name:str}"
+
+DOORS_OWN = frozenset(
+    {(StartJob, "run"), (DecideApproval, "run"), (DecideTogether, "run"), (DecideTogether, "start")},
+)
+"""Fields by which a door ties what it asks to a run that it keeps: nobody else's to give."""
+
 _JOB = "/v1/jobs/{id:str}"
 _APPROVAL = "/v1/approvals/{wait:str}"
 
@@ -222,7 +254,7 @@ ROUTES: Sequence[Route] = (
         path="/v1/agents/{name:str}/jobs",
         ask=_start,
         query=("id", "timeout", "tags", "team", "budget", "data_subjects", "conversation", "continue_from"),
-        read=inbound.input_of,
+        read=bodies.json_or_text,
     ),
     Route(method="GET", path="/v1/agents", ask=lambda asked: GetCatalog()),
     Route(method="GET", path="/v1/jobs", ask=_list, query=("limit", "cursor")),
@@ -246,7 +278,7 @@ ROUTES: Sequence[Route] = (
     # An escaped '/' in an ID arrives here, split in two; it is refused for what it is, not called unknown.
     Route(method="GET", path=f"{_JOB}/{{rest:path}}", ask=_nowhere),
     Route(method="POST", path=f"{_JOB}/{{rest:path}}", ask=_nowhere),
-    Route(method="GET", path="/v1/approvals", ask=_approvals, query=("job", "tree")),
+    Route(method="GET", path="/v1/approvals", ask=_approvals, query=("job", "tree", "limit", "cursor")),
     Route(method="POST", path=f"{_APPROVAL}/approve", ask=lambda a: _decide(a, approved=True), read=_json(WordBody)),
     Route(method="POST", path=f"{_APPROVAL}/deny", ask=lambda a: _decide(a, approved=False), read=_json(WordBody)),
     Route(method="POST", path=f"{_APPROVAL}/answer", ask=_reply, read=_json(WordBody)),

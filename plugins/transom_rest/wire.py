@@ -4,12 +4,11 @@
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
 
+from transom_doors.answers import rfc3339
 from transom_hookspecs import (
     Catalog,
     Decided,
@@ -28,9 +27,6 @@ from transom_hookspecs import (
     WaitPage,
     WaitView,
 )
-
-_LATEST = 253_402_300_799_999
-"""The last millisecond of the year 9999; what comes later is no time (`NEVER`)."""
 
 
 class Time:
@@ -73,7 +69,7 @@ class RuleBody(Wire, frozen=True, kw_only=True):
 
 
 class ApprovalBody(Wire, frozen=True, kw_only=True):
-    """An open wait."""
+    """An open wait; `redacted`: the label of a data rule that hides what waits."""
 
     id: str
     tenant: str
@@ -94,6 +90,7 @@ class ApprovalBody(Wire, frozen=True, kw_only=True):
     schema: JsonObject = {}
     choices: tuple[str, ...] = ()
     votes: tuple[VoteBody, ...] = ()
+    redacted: str = ""
 
 
 class BranchBody(Wire, frozen=True, kw_only=True):
@@ -120,7 +117,7 @@ class CostBody(Wire, frozen=True, kw_only=True):
 
 
 class JobBody(Wire, frozen=True, kw_only=True):
-    """A job."""
+    """A job; `redacted`: the label of a data rule that hides its content."""
 
     id: str
     agent: str
@@ -140,6 +137,7 @@ class JobBody(Wire, frozen=True, kw_only=True):
     taint: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     card: bool = False
+    redacted: str = ""
 
 
 class StartedBody(JobBody, frozen=True, kw_only=True):
@@ -195,11 +193,12 @@ class NoteBody(Wire, frozen=True, kw_only=True):
 
 
 class BoardBody(Wire, frozen=True, kw_only=True):
-    """The notes of a job's tree; `content`: whether their words are shown."""
+    """The notes of a job's tree; `content`: whether their words are shown; `redacted`: the label of a rule that hides them."""
 
     tree: str
     notes: tuple[NoteBody, ...]
     content: bool
+    redacted: str = ""
 
 
 class PendingBody(Wire, frozen=True, kw_only=True):
@@ -223,12 +222,14 @@ class WaitBody(Wire, frozen=True, kw_only=True):
     why: str
     steps: tuple[PendingBody, ...]
     queue: str = ""
+    redacted: str = ""
 
 
 class ApprovalsBody(Wire, frozen=True, kw_only=True):
-    """Open waits, oldest first."""
+    """A page of open waits, oldest first; an empty cursor is the last page's."""
 
     approvals: tuple[ApprovalBody, ...]
+    cursor: str
 
 
 class DecidedBody(Wire, frozen=True, kw_only=True):
@@ -239,6 +240,7 @@ class DecidedBody(Wire, frozen=True, kw_only=True):
     result: str
     outcome: str = ""
     by: str = ""
+    reason: str = ""
 
 
 class AgentBody(Wire, frozen=True, kw_only=True):
@@ -322,27 +324,13 @@ def to_wire(value: msgspec.Struct) -> Wire:
         job = _shaped(value.job, JobBody)
         return StartedBody(**{name: getattr(job, name) for name in JobBody.__struct_fields__}, retried=value.retried)
     if isinstance(value, WaitPage):
-        return ApprovalsBody(approvals=tuple(_shaped(wait, ApprovalBody) for wait in value.waits))
+        return ApprovalsBody(approvals=tuple(_shaped(wait, ApprovalBody) for wait in value.waits), cursor=value.cursor)
     return _shaped(value, SHAPES[type(value)])
 
 
 def encode(value: msgspec.Struct | Mapping[str, Json]) -> bytes:
     """JSON."""
     return _ENCODER.encode(value)
-
-
-def rfc3339(ms: int) -> str:
-    """A time in milliseconds (Unix) as `2026-03-01T12:00:00.250Z`; empty when there is none."""
-    if not 0 < ms <= _LATEST:
-        return ""
-    seconds, rest = divmod(ms, 1000)
-    return f"{_second(seconds)}.{rest:03d}Z"
-
-
-@lru_cache(maxsize=64)
-def _second(seconds: int) -> str:
-    """The part that events of one second share: formatting it took more time than all else of an event's frame."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def _shaped(value: msgspec.Struct, shape: type[W]) -> W:

@@ -12,7 +12,7 @@ from transom_hookspecs import Model, hookimpl
 
 from .model import ScriptedModel
 
-Price = Annotated[float, msgspec.Meta(ge=0)]
+Price = Annotated[float, msgspec.Meta(ge=0, le=10_000)]
 
 
 class ScriptedPlugin:

@@ -1,6 +1,7 @@
 """The model itself: it plays an answer of a script as a stream."""
 
 import hashlib
+import math
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator
 
@@ -8,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from transom_hookspecs import ModelEnd, ModelEvent, ModelRequest, TextDelta, TokenCount, ToolCall, TransomError
+from transom_hookspecs import ModelEnd, ModelEvent, ModelPrice, ModelRequest, TextDelta, TokenCount, ToolCall, TransomError
 
 from .script import Answer, answer_to
 
@@ -26,6 +27,8 @@ class ScriptedModel:
     def __init__(self, *, usd_per_input_token: float = 0.0, usd_per_output_token: float = 0.0) -> None:
         self._input_price = usd_per_input_token
         self._output_price = usd_per_output_token
+        read, said = (math.ceil(usd * 1e12) for usd in (usd_per_input_token, usd_per_output_token))
+        self.price = ModelPrice(input=read, output=said, cached=read)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Answer by the script, each word (with the space after it) as one delta."""

@@ -78,6 +78,11 @@ class Others:
         self._position = self._insert("worker")
 
     @property
+    def worker(self) -> str:
+        """This process, as others are told of it."""
+        return self._workers.worker
+
+    @property
     def pause(self) -> float:
         """How long the writer may sleep before the next look, in seconds."""
         return NEAR if self._present else LOOK

@@ -23,8 +23,10 @@ PATIENCE = 10.0
 _RETRY = 0.001
 
 
-def prepare(folder: Path, database: Path) -> None:
+def prepare(folder: Path, database: Path) -> int:
     """Make the data folder (0700) and the database's file (0600), and refuse a place where SQLite is not safe.
+
+    Returns the file's descriptor, to be closed after all connections: POSIX takes a process's locks away with any of them.
 
     Raises:
         TransomError: failed_precondition, naming the path, what is wrong and what to do.
@@ -33,7 +35,7 @@ def prepare(folder: Path, database: Path) -> None:
         for path in (folder, database.parent):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             refuse_network(path)
-        os.close(os.open(database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        return os.open(database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise unusable(
             database, f"cannot be written ({error.strerror}); choose a folder that this user may write to"
@@ -83,6 +85,7 @@ def connect_writer(database: Path) -> sqlite3.Connection:
     """The connection that writes: in WAL mode, with deleted content overwritten."""
     connection = connect(database)
     try:
+        connection.execute("PRAGMA auto_vacuum = NONE")  # of a fresh file; scrubbing knows no pages of that
         _use_wal(connection, database)
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("PRAGMA journal_size_limit = 4194304")
@@ -112,6 +115,25 @@ def begin(connection: sqlite3.Connection, database: Path) -> None:
             connection.execute("BEGIN IMMEDIATE")
             return
     raise locked(database)
+
+
+def check_place(database: Path, number: int) -> None:
+    """Refuse to go on in a file that is no longer where it was: what is written there is lost when the process ends.
+
+    Parameters:
+        number: the file's inode when it was opened.
+
+    Raises:
+        StoreUnavailable: it was removed, or another one was put in its place.
+    """
+    try:
+        if database.stat().st_ino == number:
+            return
+    except FileNotFoundError:
+        pass
+    raise StoreUnavailable(
+        f"the store at {str(database)!r} was removed or replaced while in use; nothing is kept; restore the file and restart"
+    )
 
 
 def undo(connection: sqlite3.Connection) -> None:

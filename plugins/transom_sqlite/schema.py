@@ -7,11 +7,12 @@ from typing import Any
 
 from transom_hookspecs import TransomError
 
+from . import trail
 from .changes import Others
 from .files import begin, undo, unusable
 from .tables import Table, Tables
 
-OWN_VERSION = 1
+OWN_VERSION = 2
 OWN = "(store)"
 """The row of `schema` that has the version of the store's own tables."""
 
@@ -21,10 +22,6 @@ CREATE TABLE log (key INTEGER PRIMARY KEY, tenant TEXT NOT NULL, tree TEXT NOT N
     UNIQUE (tenant, tree));
 CREATE TABLE event (id INTEGER PRIMARY KEY, tree INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL,
     type TEXT NOT NULL, data TEXT NOT NULL, UNIQUE (tree, seq));
-CREATE TABLE audit (number INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, at INTEGER NOT NULL, action TEXT NOT NULL,
-    caller TEXT NOT NULL, door TEXT NOT NULL, object TEXT NOT NULL, outcome TEXT NOT NULL, via TEXT NOT NULL,
-    details TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL);
-CREATE INDEX audit_tenant ON audit (tenant, number);
 CREATE TABLE change (id INTEGER PRIMARY KEY, worker TEXT NOT NULL, topic TEXT NOT NULL);
 """
 
@@ -53,12 +50,20 @@ def _versions(connection: sqlite3.Connection, database: Path) -> dict[str, int]:
     if names and "schema" not in names:
         raise unusable(database, "is another program's database; name another path")
     if not names:
-        for statement in OWN_TABLES.split(";\n"):
-            connection.execute(statement)
+        _run(connection, OWN_TABLES + trail.TABLES)
         _note(connection, OWN, OWN_VERSION, ())
     versions: dict[str, int] = dict(connection.execute("SELECT record, version FROM schema"))
     _refuse_newer(OWN, versions[OWN], OWN_VERSION, database)
+    if versions[OWN] < OWN_VERSION:
+        _run(connection, trail.FROM_1)
+        _note(connection, OWN, OWN_VERSION, ())
     return versions
+
+
+def _run(connection: sqlite3.Connection, statements: str) -> None:
+    """Run statements inside the transaction (`executescript` would commit it)."""
+    for statement in statements.split(";\n"):
+        connection.execute(statement)
 
 
 def _refuse_newer(name: str, found: int, known: int, database: Path) -> None:

@@ -1,8 +1,9 @@
 """The store: opens the file, and puts writer, reader and changes together to the contract's Store."""
 
 import asyncio
+import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -11,7 +12,10 @@ import msgspec
 from anyio import CancelScope, to_thread
 
 from transom_hookspecs import (
+    NEVER,
     AnyEvent,
+    AuditChain,
+    AuditFilter,
     AuditRow,
     Change,
     Cursor,
@@ -24,13 +28,13 @@ from transom_hookspecs import (
     Where,
 )
 
+from . import trail
 from .changes import Feed, Others
 from .fields import stored
 from .files import connect_writer, opening, prepare
 from .reader import Reader
 from .schema import migrate
 from .tables import Tables
-from .trail import ROWS, audit_row
 from .tx import LAST
 from .workers import Workers
 from .writer import Deliver, Outcome, Synchronous, Work, Writer
@@ -94,7 +98,8 @@ class SqliteStore:
         folder = Path(self.data)
         database = folder / self._path
         with ExitStack() as undo, opening(database):
-            prepare(folder, database)
+            file = prepare(folder, database)
+            undo.callback(os.close, file)
             workers = Workers(folder / "workers")
             undo.callback(workers.release)
             workers.hold()
@@ -105,6 +110,7 @@ class SqliteStore:
             writer = Writer(
                 connection,
                 database=database,
+                file=file,
                 tables=tables,
                 others=others,
                 synchronous=self._synchronous,
@@ -173,8 +179,25 @@ class SqliteStore:
 
     async def audit(self, tenant: str, after: int = 0, limit: int = 200) -> list[AuditRow]:
         """The tenant's audit trail after a number, oldest first."""
-        rows = await self._parts.reader.rows(ROWS, (stored(tenant), after, limit), limit)
-        return [audit_row(tenant, row) for row in rows]
+        rows = await self._parts.reader.rows(trail.ROWS, (stored(tenant), after, limit), limit)
+        return [trail.audit_row(tenant, row) for row in rows]
+
+    async def find_audit(self, tenant: str, wanted: AuditFilter, limit: int = 200) -> list[AuditRow]:
+        """Entries of the tenant's audit trail that a filter wants, newest first."""
+        query = trail.find(stored(tenant), wanted, limit)
+        rows = await self._parts.reader.rows(*query, NEVER)  # a filter may look at far more rows than it wants
+        return [trail.audit_row(tenant, row) for row in rows]
+
+    async def audit_chains(self) -> Mapping[str, AuditChain]:
+        """Each tenant's chain of audit entries."""
+        return trail.chains(await self._parts.reader.rows(trail.CHAINS, ()))
+
+    async def scrub(self) -> None:
+        """Wait until nothing of what was removed is left in the file, its WAL included."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._parts.writer.scrub(future)
+        await self.transact("", lambda tx: None, relaxed=True)  # wakes the writer, which sleeps while it has no work
+        await future
 
     def changes(self) -> AsyncIterator[Sequence[Change]]:
         """What was committed, by this process and by others, from now on. For one reader: a new one ends the one before."""

@@ -20,7 +20,7 @@ R = TypeVar("R", bound=msgspec.Struct)
 Row = tuple[Any, ...]
 Query = tuple[str, tuple[Scalar, ...]]
 
-OWN = ("audit", "change", "event", "log", "schema")
+OWN = ("audit", "audit_chain", "audit_details", "change", "event", "log", "schema")
 """The store's own tables; no record may be called so."""
 
 
@@ -134,6 +134,22 @@ class Table(Generic[R]):
                 raise TransomError("invalid_argument", f"update of {self.type.__name__}: {name!r} {why}")
         assigned = ", ".join(f"{self.fields[name].column} = ?" for name in names)
         return f"UPDATE {self.quoted} SET {assigned} WHERE {self.where_key}"
+
+    def clear(self, where: Where) -> Query:
+        """The statement that removes the rows with these values: tenant, the values, how many at most.
+
+        Raises:
+            TransomError: invalid_argument when there are no values, or neither the key nor an index begins with the first.
+        """
+        first = next(iter(where), "")
+        if first not in {fields[0] for fields in (self.record.key, *(index.fields for index in self.record.indexes))}:
+            raise TransomError(
+                "invalid_argument", f"clear of {self.type.__name__}: neither its key nor an index begins with {first!r}"
+            )
+        parts = [_Part(self, name) for name in where]
+        key = ", ".join(["tenant", *(self.fields[part].column for part in self.record.key)])
+        found = f"SELECT {key} FROM {self.quoted} WHERE tenant = ?{''.join(f' AND {part.equal}' for part in parts)} LIMIT ?"
+        return f"DELETE FROM {self.quoted} WHERE ({key}) IN ({found})", tuple(where.values())
 
     def add(self, field: str) -> str:
         """The statement that adds to an integer field: by, tenant, key."""

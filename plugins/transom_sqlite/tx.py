@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from transom_hookspecs import (
     SYSTEM,
+    AuditCut,
     AuditEntry,
     Cursor,
     Entry,
@@ -18,6 +19,7 @@ from transom_hookspecs import (
     Where,
 )
 
+from . import trail
 from .fields import stored
 from .tables import Tables
 
@@ -29,6 +31,13 @@ NEXT_SEQ = (
 )
 EVENT = "INSERT INTO event (tree, seq, at, type, data) VALUES (?, ?, ?, ?, ?)"
 LAST = "SELECT seq FROM log WHERE tenant = ? AND tree = ?"
+_KEY = "SELECT key FROM log WHERE tenant = ? AND tree = ?"
+_THIN = (
+    "DELETE FROM event WHERE id IN (SELECT id FROM event WHERE tree = ?1 AND type = 'text' AND data ->> 'message' IN "
+    "(SELECT data ->> 'message' FROM event WHERE tree = ?1 AND type = 'text.ended') ORDER BY seq LIMIT ?2)"
+)
+_DROP = "DELETE FROM event WHERE id IN (SELECT id FROM event WHERE tree = ? ORDER BY seq LIMIT ?)"
+_FORGET = "DELETE FROM log WHERE key = ?"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -104,6 +113,11 @@ class SqliteTx:
         """Remove the record with this key; whether there was one."""
         return self._execute(self._tables[type].delete, (self._stored, *key)).rowcount == 1
 
+    def clear(self, type: type[msgspec.Struct], where: Where, limit: int = 1_000) -> int:
+        """Remove up to `limit` records that have these values; returns how many."""
+        sql, values = self._tables[type].clear(where)
+        return self._execute(sql, (self._stored, *values, limit)).rowcount
+
     def select(
         self, type: type[R], index: str, where: Where | None = None, *, after: Cursor | None = None, limit: int = 200
     ) -> list[R]:
@@ -149,9 +163,32 @@ class SqliteTx:
         row = self._execute(LAST, (self._stored, tree)).fetchone()
         return row[0] if row else 0
 
+    def thin(self, tree: str, limit: int = 1_000) -> int:
+        """Remove text events whose whole text is in the log too; returns how many."""
+        log = self._execute(_KEY, (self._stored, tree)).fetchone()
+        return self._execute(_THIN, (log[0], limit)).rowcount if log else 0
+
+    def drop(self, tree: str, limit: int = 1_000) -> int:
+        """Remove events of a tree's log, and with fewer than `limit` the log; returns how many."""
+        log = self._execute(_KEY, (self._stored, tree)).fetchone()
+        if log is None:
+            return 0
+        dropped = self._execute(_DROP, (log[0], limit)).rowcount
+        if dropped < limit:
+            self._execute(_FORGET, log)
+        return dropped
+
     def audit(self, entry: AuditEntry) -> None:
         """Add to the audit trail, chained when the group commits."""
         self._effects.audits.append((self.tenant, entry if entry.at else replace(entry, at=self.now)))
+
+    def audit_purge(self, before: int, limit: int = 1_000) -> int:
+        """Remove details of the oldest audit entries; returns how many."""
+        return trail.purge(self._connection, self._stored, before, limit)
+
+    def audit_cut(self, before: int, limit: int = 1_000) -> AuditCut | None:
+        """Remove the oldest audit entries, and keep the last one's number and hash."""
+        return trail.cut(self._connection, self._stored, before, limit)
 
     def touch(self, topic: str) -> None:
         """Name a topic that followers of `changes` are told of after the commit."""

@@ -11,14 +11,16 @@ import queue
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from transom_hookspecs import Change, TransomError
+from transom_hookspecs import Change, StoreUnavailable, TransomError
 
 from .changes import Others
-from .files import begin, translated, undo
+from .files import begin, check_place, translated, undo
+from .scrub import Scrubber
 from .tables import Tables
 from .trail import chain
 from .tx import Effects, SqliteTx
@@ -30,6 +32,12 @@ GROUP = 1000
 
 IDLE = 1.0
 """The WAL is truncated after so many seconds without work; under load SQLite keeps to the journal_size_limit."""
+
+SCRUB = 0.002
+"""Seconds between two parts of the file that are scrubbed, when there is nothing else to do."""
+
+LOOK = 1.0
+"""Seconds after which a commit looks whether the file is still in its place."""
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +67,7 @@ class Writer:
 
     Parameters:
         connection: its own; nobody else uses it while the thread runs.
+        file: a descriptor of the database's file, open for as long as any connection is.
         deliver: called on the writer's thread with what a group came to.
     """
 
@@ -67,6 +76,7 @@ class Writer:
         connection: sqlite3.Connection,
         *,
         database: Path,
+        file: int,
         tables: Tables,
         others: Others,
         synchronous: Synchronous,
@@ -75,17 +85,23 @@ class Writer:
     ) -> None:
         self._connection = connection
         self._database = database
+        self._descriptor = file
         self._tables = tables
         self._others = others
         self._synchronous = synchronous
         self._clock = clock
         self._deliver = deliver
         self._queue: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._scrubs: deque[asyncio.Future[None]] = deque()
+        self._scrubber: Scrubber | None = None
+        self._asked = 0
         self._level = ""
         self._worked = 0.0
         self._truncated = True
         self._tried = 0.0
         self._trouble = ""
+        self._file = database.stat().st_ino
+        self._looked = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="transom-sqlite-writer", daemon=True)
 
     def start(self) -> None:
@@ -95,6 +111,10 @@ class Writer:
     def submit(self, work: Work) -> None:
         """Queue a transaction for the next group."""
         self._queue.put(work)
+
+    def scrub(self, future: asyncio.Future[None]) -> None:
+        """Overwrite what is left of removed rows, as soon as others let it; then resolve the future."""
+        self._scrubs.append(future)
 
     def stop(self) -> None:
         """Commit what is queued, then end; waits for that."""
@@ -108,12 +128,16 @@ class Writer:
             if batch:
                 self._deliver(*self._commit(batch))
             self._keep_house()
+        if self._scrubber:
+            self._scrubber.close()
+        closed = StoreUnavailable("the store is closed")
+        self._deliver([Outcome(future, None, closed) for future in self._scrubs], [])
 
     def _take(self) -> tuple[list[Work], bool]:
         """What is queued, and whether to go on; waits when there is nothing, but never long."""
         batch: list[Work] = []
         try:
-            work = self._queue.get(timeout=self._others.pause)
+            work = self._queue.get(timeout=SCRUB if self._scrubs else self._others.pause)
             while work is not None:
                 batch.append(work)
                 if len(batch) == GROUP:
@@ -131,6 +155,7 @@ class Writer:
                 without at first.
         """
         try:
+            self._look()
             self._set_level(batch)
             begin(self._connection, self._database)
         except (sqlite3.Error, TransomError) as error:
@@ -183,6 +208,13 @@ class Writer:
         effects.merge(own)
         return Outcome(work.future, result, None)
 
+    def _look(self) -> None:
+        """Now and then, see that the file is still the one that was opened."""
+        now = time.monotonic()
+        if now - self._looked >= LOOK:
+            check_place(self._database, self._file)
+            self._looked = now
+
     def _set_level(self, batch: list[Work]) -> None:
         """Set how durable the group's commit is; SQLite takes that only between transactions."""
         level = self._synchronous.upper()
@@ -194,8 +226,9 @@ class Writer:
 
     def _told(self, error: BaseException) -> BaseException:
         """An error as callers are told of it."""
-        if isinstance(error, sqlite3.Error):
-            return translated(error, self._database)
+        own = error.__cause__ if isinstance(error, TransomError) else error
+        if isinstance(own, sqlite3.Error):  # it may have passed through a plugin's part of the transaction
+            return translated(own, self._database)
         # A future takes no StopIteration; Python makes the same of one that leaves a coroutine.
         return RuntimeError("the transaction raised StopIteration") if isinstance(error, StopIteration) else error
 
@@ -204,6 +237,7 @@ class Writer:
         try:
             if changes := self._others.news():
                 self._deliver([], changes)
+            self._scrub()
             self._truncate()
             self._trouble = ""
         except (sqlite3.Error, TransomError, OSError) as error:
@@ -218,3 +252,15 @@ class Writer:
         self._tried = now
         (busy, _, _) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         self._truncated = not busy
+
+    def _scrub(self) -> None:
+        """Go on with a part of the file when somebody waits for that; who asks meanwhile waits for the next whole pass."""
+        if not self._scrubs:
+            return
+        if self._scrubber is None:
+            self._scrubber = Scrubber(self._database, self._descriptor, self._others.worker)
+            self._asked = len(self._scrubs)
+        if self._scrubber.step():
+            self._scrubber.close()
+            self._scrubber = None
+            self._deliver([Outcome(self._scrubs.popleft(), None, None) for _ in range(self._asked)], [])

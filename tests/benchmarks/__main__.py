@@ -197,11 +197,85 @@ async def long_conversation(folder: Path) -> None:
         process.stop()
 
 
+QUOTAS = (("caller", "jobs"), ("caller", "tokens"), ("agent", "usd"), ("tenant", "usd"))
+
+
+async def quotas(folder: Path) -> None:
+    """A start and its model call under four quotas: 100,000 past jobs and as many counters of past windows against 10."""
+    few, many = [await capped(folder / f"stored{stored}", stored) for stored in (10, 100_000)]
+    tokens = [process.said["tokens"]["key"] for process in (few, many)]
+    try:
+        async with Connection(few, tokens[0]) as first, Connection(many, tokens[1]) as second:
+            times: tuple[list[float], list[float]] = ([], [])
+            for _ in range(220):  # side by side, so that both see the same machine
+                times[0].append(await timed(first.run))
+                times[1].append(await timed(second.run))
+        least, most = (statistics.median(each[20:]) * 1000 for each in times)
+        figure = f"{most:.2f} ms, 10: {least:.2f} ms: {most / least:.2f} times"
+        row("a start, to its end, four quotas, 100,000 past jobs", figure, "1.2 times", most / least <= 1.2)
+    finally:
+        few.stop()
+        many.stop()
+
+
+async def capped(data: Path, stored: int) -> Process:
+    """A server with quotas on a store with so many past jobs."""
+    process = transom(data)
+    async with Connection(process, process.said["tokens"]["ada"]) as admin:
+        for kind, what in QUOTAS:
+            quota = {"kind": kind, "name": "*", "what": what, "window": "day", "limit": 1_000_000_000}
+            status, answer = await admin.operation("SetQuota", quota)
+            assert status == 200, answer
+    async with Connection(process, process.said["tokens"]["key"]) as connection:
+        for _ in range(min(stored, 500)):
+            await connection.run()
+    if stored > 500:
+        process.stop()
+        multiply(data / "transom.db", stored)
+        age(data / "transom.db", stored)
+        process = transom(data)
+    return process
+
+
+def age(database: Path, total: int) -> None:
+    """Fill a store with its counters as they would have been in so many windows before."""
+    connection = sqlite3.connect(database)
+    fields = [r[1] for r in connection.execute("PRAGMA table_info(counter)")]
+    chosen = [f"{f} - 86400000 * n" if f in ("start", "ends_at") else f'"{f}"' for f in fields]
+    counters = ", ".join(f'"{f}"' for f in fields)
+    (have,) = connection.execute("SELECT count(*) FROM counter").fetchone()
+    connection.execute(
+        f"WITH RECURSIVE past(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM past WHERE n < {total // have}) "
+        f"INSERT INTO counter ({counters}) SELECT {', '.join(chosen)} FROM counter, past"
+    )
+    connection.commit()
+    connection.close()
+
+
+async def access(folder: Path) -> None:
+    """Who calls, and what she may."""
+    from access import GRANTS, MANY, microseconds
+
+    cost = await microseconds(folder)
+    name = f"authenticate and authorize, {MANY:,} keys and people, {GRANTS:,} grants"
+    row(name, f"{cost:.0f} µs of CPU", "60 µs", cost <= 60)
+
+
+async def agui(folder: Path) -> None:
+    """The AG-UI route."""
+    from agui import all_of
+
+    await all_of(folder, row)
+
+
 BENCHMARKS = {
+    "agui": agui,
+    "access": access,
     "start": start_and_memory,
     "run": cpu_of_a_run,
     "deltas": deltas,
     "jobs": many_jobs,
+    "quota": quotas,
     "conversation": long_conversation,
 }
 

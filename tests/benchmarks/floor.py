@@ -36,6 +36,12 @@ async def events(name: str) -> ASGIApp:
     return stream
 
 
+@post("/v1/agui/agents/{name:str}", status_code=200)
+async def agui(name: str, request: Request[Any, Any, Any]) -> ASGIApp:
+    await request.body()
+    return stream
+
+
 @get("/healthz")
 async def healthz() -> dict[str, str]:
     return {"status": "ok"}
@@ -48,5 +54,5 @@ class Server(uvicorn.Server):
 
 
 if __name__ == "__main__":
-    app = Litestar([start, events, healthz], openapi_config=None, logging_config=None)
+    app = Litestar([start, events, agui, healthz], openapi_config=None, logging_config=None)
     Server(uvicorn.Config(app, port=0, loop="uvloop", http="httptools", access_log=False, log_config=None)).run()

@@ -93,6 +93,9 @@ class Connection:
         self.send(method, path, body, kind, **headers)
         return await self.answer()
 
+    async def operation(self, name: str, request: dict[str, Any]) -> tuple[int, bytes]:
+        return await self.call("POST", f"/v1/operations/{name}", json.dumps(request).encode(), "application/json")
+
     async def run(
         self, agent: str = "echo", body: bytes = b"one two three four five", kind: str = "text/plain"
     ) -> tuple[float, float]:

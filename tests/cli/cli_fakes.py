@@ -263,6 +263,13 @@ class FakeKernel:
     def __init__(self, tasks, launcher: "FakeLauncher") -> None:
         self._tasks, self._launcher = tasks, launcher
         self.runs = launcher.runs
+        self.store = SimpleNamespace(read=self._read)
+
+    async def attended(self) -> bool:
+        return self._launcher.attended
+
+    async def _read(self, tenant: str, tree: str, after: int = 0) -> list[Entry]:
+        return self.runs[tree].log[after : after + 5]
 
     async def call(self, operation: str, request, origin):
         assert operation == type(request).__name__
@@ -297,6 +304,7 @@ class FakeKernel:
             raise TransomError("not_found", f"there is no agent {name!r}")
         run = Run(request.agent, request.id or JOB)
         if known := self.runs.get(run.id):
+            known.bell = anyio.Event()  # of this command's event loop
             return JobAnswer(job=known.view(), retried=True)
         self.runs[run.id] = run
         run.tags = request.tags
@@ -346,7 +354,8 @@ class FakeKernel:
         return make_wait(request.wait, shown=request.arguments)
 
     async def _GetCatalog(self, request: GetCatalog) -> Catalog:
-        views = [AgentView(name=name, description=script.__doc__ or "") for name, script in AGENTS.items()]
+        schemas = self._launcher.schemas
+        views = [AgentView(name=n, description=s.__doc__ or "", input_schema=schemas.get(n)) for n, s in AGENTS.items()]
         schema = {"type": "object", "properties": {"repo": {}, "pr": {}}, "required": ["repo"]}
         return Catalog(agents=(*views, AgentView(name="acme-reviewer", flow=True, input_schema=schema)))
 
@@ -363,6 +372,9 @@ class FakeLauncher:
         self.blocked: list[tuple[str, bool]] = []
         self.files: list[str] = []
         self.broken: TransomError | None = None
+        self.attended = False
+        self.in_development: list[AgentView] = []
+        self.schemas: dict[str, dict | None] = {}
 
     @asynccontextmanager
     async def embedded(self, *, data: str = "", dev: bool = False, agents: Sequence[str] = ()):
@@ -374,10 +386,14 @@ class FakeLauncher:
             yield FakeKernel(tasks, self)
             tasks.cancel_scope.cancel()
 
-    def serve(self, *, host="", port=None, data="", dev=False, ready=None) -> int:
-        self.served.append({"host": host, "port": port, "data": data, "dev": dev})
+    def serve(self, *, host="", port=None, data="", dev=False, ready=None, with_parent=False) -> int:
+        self.served.append({"host": host, "port": port, "data": data, "dev": dev, "with_parent": with_parent})
         ready("http://127.0.0.1:7443", FakeKernel(None, self))
         return 0
+
+    def agents(self, tenant: str, *, dev: bool = False) -> list[AgentView]:
+        assert dev
+        return self.in_development
 
     def found(self) -> list[PluginInfo]:
         return [

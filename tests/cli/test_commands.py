@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from cli_fakes import Run
 
 from transom_hookspecs import TransomError
 
@@ -57,6 +58,19 @@ def test_watching_shows_all_and_exits_as_the_job_came_out(transom):
     assert result.exit_code == 1
     assert "Some text." in result.stdout
     assert json.loads(transom("job", "watch", "job-1", "--json").stdout.splitlines()[-1])["outcome"] == "failed"
+
+
+def test_watching_what_nobody_goes_on_with_is_6_and_says_what_would(transom, launcher):
+    launcher.runs["mine"] = run = Run("sleeper", "mine")
+    run.start()
+    for word in range(12):
+        run.say(f"word{word}", step=word)
+    result = transom("job", "watch", "mine", "--data", "d d")
+    assert result.exit_code == 6
+    assert "word0" in result.stdout
+    assert "word11" in result.stdout
+    assert "Nobody goes on with job mine" in result.stderr
+    assert "`transom serve --data 'd d'`" in result.stderr
 
 
 def test_a_job_is_cancelled(transom, waiting):
@@ -149,7 +163,7 @@ def test_the_catalog_tells_what_each_takes(transom):
 
 def test_dev_serves_the_demo_and_prints_one_line_of_json(transom, launcher):
     result = transom("dev", "--port", "0", "--data", "d", "--json")
-    assert launcher.served == [{"host": "", "port": 0, "data": "d", "dev": True}]
+    assert launcher.served == [{"host": "", "port": 0, "data": "d", "dev": True, "with_parent": False}]
     assert result.stdout == '{"url":"http://127.0.0.1:7443","tokens":{"anna":"tr_anna","key":"tr_key"}}\n'
 
 
@@ -163,8 +177,14 @@ def test_dev_tells_a_person_how_to_try_it(transom, launcher):
 
 def test_serve_serves_what_is_set(transom, launcher):
     assert transom("serve", "--host", "0.0.0.0", "--port", "8443", "--json").stdout == '{"url":"http://127.0.0.1:7443"}\n'
-    assert launcher.served == [{"host": "0.0.0.0", "port": 8443, "data": "", "dev": False}]
+    assert launcher.served == [{"host": "0.0.0.0", "port": 8443, "data": "", "dev": False, "with_parent": False}]
     assert "/fake/data" in transom("serve").stdout
+
+
+@pytest.mark.parametrize("command", ["dev", "serve"])
+def test_a_server_may_end_with_its_parent(transom, launcher, command):
+    assert transom(command, "--with-parent").exit_code == 0
+    assert launcher.served[0]["with_parent"] is True
 
 
 def test_plugins_are_listed_and_a_broken_one_is_told_and_1(transom):

@@ -1,8 +1,6 @@
 """The real script with the real kernel and the demo bundle: embedded, at a terminal, and against a server."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 
@@ -10,66 +8,17 @@ import pytest
 
 pexpect = pytest.importorskip("pexpect")
 
-COMMAND = [sys.executable, "-m", "transom"]
-UP_TO_HERE = 20
+
+@pytest.fixture
+def transom(script):
+    """The script, in a folder without a settings file."""
+    return script
 
 
 @pytest.fixture
-def environment(tmp_path):
-    """Nothing of this shell's settings, and folders of the test's own."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TRANSOM_", "OZ0_"))}
-    return {**kept, "HOME": str(tmp_path), "TERM": "xterm", "NO_COLOR": "1"}
-
-
-@pytest.fixture
-def transom(tmp_path, environment):
-    """Run the script to its end, in a folder without a settings file."""
-
-    def run(*args: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*COMMAND, *args],
-            cwd=tmp_path,
-            env={**environment, **more},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-
-    return run
-
-
-@pytest.fixture
-def terminal(tmp_path, environment):
-    """Start the script at a terminal."""
-    children = []
-
-    def start(*args: str, **more: str):
-        child = pexpect.spawn(
-            COMMAND[0], [*COMMAND[1:], *args], cwd=str(tmp_path), env={**environment, **more}, encoding="utf-8",
-            timeout=UP_TO_HERE, dimensions=(40, 160),
-        )  # fmt: skip
-        children.append(child)
-        return child
-
-    yield start
-    for child in children:
-        child.close(force=True)
-
-
-@pytest.fixture
-def server(tmp_path, environment):
-    """A development server: its URL and tokens, as variables for the client."""
-    command = [*COMMAND, "dev", "--port", "0", "--json"]
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            line = process.stdout.readline()
-            assert line, "the server says where it listens"
-            told = json.loads(line)
-            yield {"TRANSOM_URL": told["url"], "TRANSOM_TOKEN": told["tokens"]["omar"]}
-        finally:
-            process.send_signal(signal.SIGINT)
-            assert process.wait(UP_TO_HERE) in (0, 130)
+def terminal(script_at_terminal):
+    """The script at a terminal."""
+    return script_at_terminal
 
 
 def end(child) -> tuple[str, int]:
@@ -175,3 +124,107 @@ def test_a_server_runs_what_is_asked_for_and_goes_on_without_us(transom, termina
     assert transom("job", "cancel", started.stdout.strip(), **server).returncode == 0
     assert transom("job", "watch", started.stdout.strip(), **server).returncode == 3
     assert transom("catalog", **{**server, "TRANSOM_TOKEN": "wrong"}).returncode == 5
+
+
+# -- what nobody goes on with ---------------------------------------------------------------------------------------
+
+
+def killed(environment, tmp_path, *args: str) -> None:
+    """Start the script, and kill it while its job runs."""
+    command = [sys.executable, "-m", "transom", *args]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        while "demo.nap" not in process.stdout.readline():
+            assert process.poll() is None
+        process.kill()
+
+
+NAP = ("run", "sleeper", '{"steps": 1, "seconds": 1}', "--id", "nap")
+
+
+def test_watching_a_job_that_nobody_goes_on_with_says_so_at_once(transom, environment, tmp_path):
+    killed(environment, tmp_path, *NAP)
+    watched = transom("job", "watch", "nap", "--data", "transom-data")
+    assert watched.returncode == 6
+    assert "→ demo.nap" in watched.stdout
+    assert "Nobody goes on with job nap" in watched.stderr
+    assert "`transom serve --data transom-data`" in watched.stderr
+    told = transom("job", "watch", "nap", "--json").stdout.splitlines()[-1]
+    assert json.loads(told) == {"type": "result", "job": "nap", "outcome": "abandoned", "exit": 6}
+
+
+def test_watching_a_job_that_waits_for_a_person_says_for_what(transom):
+    transom("run", "helper", "hello", "--id", "mine")
+    watched = transom("job", "watch", "mine")
+    assert watched.returncode == 4
+    assert "transom approval approve wait-" in watched.stderr
+    assert "A server on this data folder goes on with it" in watched.stderr
+
+
+def test_the_same_start_takes_a_job_up_whose_process_died(transom, environment, tmp_path):
+    killed(environment, tmp_path, *NAP)
+    again = transom(*NAP)
+    assert again.returncode == 0
+    assert "started before" in again.stderr
+    assert "slept 1" in again.stdout
+
+
+def test_watching_beside_a_server_follows_to_the_end(transom, environment, tmp_path, serving):
+    killed(environment, tmp_path, *NAP)
+    serving("dev")
+    watched = transom("job", "watch", "nap")
+    assert (watched.returncode, "slept 1" in watched.stdout) == (0, True)
+
+
+# -- outputs that break ---------------------------------------------------------------------------------------------
+
+
+def shell(environment, tmp_path, line: str) -> subprocess.CompletedProcess[str]:
+    """Run a shell's line, in which `transom` is the script."""
+    text = f'set -o pipefail; transom() {{ "{sys.executable}" -m transom "$@"; }}; {line}'
+    return subprocess.run(
+        ["bash", "-c", text], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        pytest.param("transom job list <&- >&-", 0, "There is no job yet.\n", id="no input and no output"),
+        pytest.param("transom run echo hello >&-", 0, "", id="no output"),
+        pytest.param("transom job list <&- >&- 2>&-", 0, "", id="nothing at all"),
+        pytest.param("transom run echo hello | true", 1, "", id="a reader that leaves"),
+        pytest.param("transom --help | true", 1, "", id="a reader of the help that leaves"),
+        pytest.param("transom run echo hello > /dev/full", 1, "No space left on device", id="a full disk"),
+        pytest.param("transom --help > /dev/full", 1, "No space left on device", id="a full disk for the help"),
+        pytest.param("transom job get none 2> /dev/full", 1, "", id="a full disk for errors"),
+    ],
+)
+def test_an_output_that_breaks_is_an_exit_code_and_no_traceback(environment, tmp_path, line, code, says):
+    result = shell(environment, tmp_path, line)
+    assert "Traceback" not in result.stderr
+    assert "Exception ignored" not in result.stderr
+    assert says in result.stderr if says else result.stderr == ""
+    assert result.returncode == code
+
+
+# -- what is not there ----------------------------------------------------------------------------------------------
+
+
+def test_a_demo_agent_that_a_settings_file_leaves_out_is_told_where_it_is(transom, tmp_path):
+    (tmp_path / "transom.toml").write_text("")
+    result = transom("run", "echo", "hello")
+    assert result.returncode == 2
+    assert "plugin 'demo', which is for development: `transom dev` has it" in result.stderr
+    (tmp_path / "transom.toml").write_text('[plugins]\nenable = ["demo"]\n')
+    assert transom("run", "echo", "hello", "--quiet").stdout == "hello\n"
+    assert "`transom catalog` lists what there is." in transom("run", "nobody", "hello").stderr
+
+
+def test_a_model_that_is_not_there_is_told_where_models_come_from(transom, tmp_path):
+    (tmp_path / "mine.yaml").write_text("name: mine\nmodel: nosuch\ninstructions: Hi.\n")
+    assert "bring models: `transom plugins list`" in transom("run", "mine.yaml", "hello").stdout
+
+
+def test_a_mistyped_command_is_answered_with_what_is_near(transom):
+    result = transom("catalogue")
+    assert (result.returncode, "Did you mean catalog?" in result.stderr) == (2, True)

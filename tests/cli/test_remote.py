@@ -286,6 +286,38 @@ async def test_a_proxy_is_for_other_machines(monkeypatch, url, proxied):
         assert bool(client._http._mounts) is proxied
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://user:hunter2@host",
+        "http://user:hunt/hunter2@host",
+        "https://hunter2@host:7443/base",
+        "user:hunter2@host",
+        "ftp://user:hunter2@host",
+        "https://host/?token=hunter2",
+        "https://host/#hunter2",
+    ],
+)
+def test_an_address_with_a_secret_is_refused_without_showing_it(url):
+    for given in ({"url": url, "environ": {}}, {"environ": {"TRANSOM_URL": url}}, {"environ": {"OZ0_URL": url}}):
+        with pytest.raises(TransomError, match="TRANSOM_TOKEN") as caught:
+            target(**given)
+        assert caught.value.code == "invalid_argument"
+        assert "hunter2" not in caught.value.message
+
+
+async def test_where_nothing_listens_one_who_only_reads_is_told_at_once():
+    server = Server(httpx.ConnectError("refused"))
+    with pytest.raises(TransomError, match="cannot be reached"):
+        await server.client().job("j 1")
+    assert len(server.requests) == 1
+    again = Server({**JOB}, httpx.ConnectError("refused"), {**JOB})
+    client = again.client()
+    for _ in range(2):
+        await client.job("j 1")
+    assert len(again.requests) == 3, "a server that answered before is asked again"
+
+
 @pytest.mark.parametrize("url", ["http://", "https://[::1", "https://x:99999", "http://x:y", "http://:80"])
 def test_an_address_that_is_none_is_refused(url):
     with pytest.raises(TransomError, match="url"):

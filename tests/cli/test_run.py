@@ -5,7 +5,7 @@ import json
 import pytest
 from cli_fakes import JOB
 
-from transom_hookspecs import TransomError
+from transom_hookspecs import AgentView, StartJob, TransomError
 
 
 def lines(result):
@@ -43,13 +43,45 @@ def test_without_a_settings_file_the_runtime_is_a_development_one(transom, launc
         pytest.param(('"[1]"', "--json-input"), None, "[1]", id="text that would be an array"),
         pytest.param(("-",), "from stdin\n", "from stdin\n", id="stdin"),
         pytest.param(("-",), '{"b": 2}', {"b": 2}, id="JSON on stdin"),
-        pytest.param((), None, None, id="nothing"),
+        pytest.param((), "from a pipe\n", "from a pipe\n", id="nothing but a pipe"),
+        pytest.param((), '{"b": 2}', {"b": 2}, id="JSON from a pipe"),
+        pytest.param((), "@/etc/passwd", "@/etc/passwd", id="what a pipe says names no file"),
+        pytest.param(("--json-input",), "42", 42, id="a number from a pipe"),
+        pytest.param((), None, "", id="nothing"),
         pytest.param(("[" * 100_000,), None, "[" * 100_000, id="an array too deep for any parser"),
     ],
 )
 def test_the_input_is_text_or_json(transom, launcher, args, stdin, wanted):
     assert transom("run", "echo", *args, input=stdin).exit_code == 0
-    assert launcher.calls[0][0].input == wanted
+    (request,) = [request for request, _ in launcher.calls if isinstance(request, StartJob)]
+    assert request.input == wanted
+
+
+@pytest.mark.parametrize(
+    ("schema", "wanted"),
+    [
+        pytest.param(None, "", id="anything"),
+        pytest.param({"type": "string"}, "", id="text"),
+        pytest.param({"type": ["object", "null"]}, None, id="null too"),
+        pytest.param({}, None, id="anything, by a schema"),
+    ],
+)
+def test_no_input_is_an_empty_text_or_null_where_the_agent_takes_it(transom, launcher, schema, wanted):
+    launcher.schemas["echo"] = schema
+    assert transom("run", "echo").exit_code == 0
+    (request,) = [request for request, _ in launcher.calls if isinstance(request, StartJob)]
+    assert request.input == wanted
+
+
+def test_an_input_that_is_missing_is_named_with_how_to_give_it(transom, launcher):
+    launcher.schemas["echo"] = {"type": "object", "properties": {"repo": {}, "pr": {}}, "required": ["repo"]}
+    result = transom("run", "echo")
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [
+        "Error: INPUT is missing: agent 'echo' takes repo, pr?, and none was given",
+        """Give it as `transom run echo '{"repo":"…"}'`; `-` reads it from standard input, `@file` from a file.""",
+    ]
+    assert not [request for request, _ in launcher.calls if isinstance(request, StartJob)]
 
 
 def test_the_input_may_stand_in_a_file(transom, launcher, tmp_path):
@@ -122,7 +154,17 @@ def test_an_agent_may_be_a_file(transom, launcher, tmp_path):
 def test_an_unknown_agent_is_answered_with_near_names(transom):
     result = transom("run", "helpr")
     assert result.exit_code == 2
-    assert "Did you mean helper" in result.stderr
+    assert "Did you mean helper or sleeper or crasher? `transom catalog` lists what there is." in result.stderr
+    assert "`transom catalog --tenant acme`" in transom("run", "nobody", "x", "--tenant", "acme").stderr
+
+
+def test_an_agent_of_a_plugin_that_is_for_development_is_told_where_it_is(transom, launcher):
+    launcher.config_path = "/etc/transom.toml"
+    launcher.in_development = [AgentView(name="nobody", plugin="showcase")]
+    result = transom("run", "nobody", "x")
+    assert result.exit_code == 2
+    for words in ("'showcase'", "`transom dev` has it", 'enable = ["showcase"] under [plugins] in /etc/transom.toml'):
+        assert words in result.stderr
 
 
 def test_a_failed_job_is_1_and_says_why(transom):

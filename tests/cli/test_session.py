@@ -16,9 +16,10 @@ END = JobEnded(job=JOB, status="completed")
 class FakeClient:
     """Gives batches, one at first and one a decision; answers `waits` and `decide` from lists, the last again and again."""
 
-    def __init__(self, *batches, waits=(), decisions=(), all_at_once=False) -> None:
+    def __init__(self, *batches, waits=(), decisions=(), all_at_once=False, attended=(), ends=False) -> None:
         self.batches, self.open, self.decisions = list(batches), list(waits), list(decisions)
-        self.all_at_once = all_at_once
+        self.all_at_once, self.ends = all_at_once, ends
+        self.servers = list(attended)
         self.decided: list[DecideApproval] = []
         self.asked_for_waits = 0
         self.moved = anyio.Event()
@@ -30,7 +31,11 @@ class FakeClient:
                 await self.moved.wait()
                 self.moved = anyio.Event()
             yield [Entry(seq := seq + 1, NOW, event) for event in batch]
-        await anyio.sleep_forever()
+        if not self.ends:
+            await anyio.sleep_forever()
+
+    async def attended(self, job):
+        return self.servers.pop(0)
 
     async def waits(self, job, *, tree):
         assert (job, tree) == (JOB, True)
@@ -193,3 +198,26 @@ async def test_a_question_is_taken_back_when_something_happens():
     client = FakeClient([WAITING], [RUNNING, END], waits=[[make_wait()]])
     ending, _ = await follow(client, ask=ask)
     assert (ending.outcome, taken_back, client.decided) == ("completed", ["wait-1"], [])
+
+
+async def test_a_log_that_ends_before_the_job_says_that_nobody_goes_on_with_it():
+    ending, seen = await follow(FakeClient([Text(job=JOB, message="m", delta="Hi")], ends=True), only_watch=True)
+    assert (ending.outcome, ending.code, len(seen.events)) == ("abandoned", 6, 1)
+
+
+async def test_and_when_it_waits_for_a_person_for_what():
+    client = FakeClient([WAITING], waits=[[make_wait()]], ends=True)
+    ending, _ = await follow(client, only_watch=True)
+    assert (ending.outcome, ending.code, [wait.id for wait in ending.waits]) == ("waiting", 4, ["wait-1"])
+
+
+async def test_who_only_watches_notices_when_the_one_who_goes_on_is_gone(monkeypatch):
+    monkeypatch.setattr("transom_cli.session.LOOK_AGAIN", 0.01)
+    client = FakeClient([Text(job=JOB, message="m", delta="Hi")], attended=[True, True, False])
+    ending, _ = await follow(client, only_watch=True)
+    assert (ending.outcome, client.servers) == ("abandoned", [])
+
+
+async def test_an_end_is_an_end_although_nobody_is_left():
+    ending, _ = await follow(FakeClient([END], ends=True), only_watch=True)
+    assert ending.code == 0

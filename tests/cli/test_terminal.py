@@ -55,6 +55,29 @@ def test_an_approval_is_asked_with_what_would_run_and_a_yes_goes_on(terminal):
     assert code == 0
 
 
+def test_what_is_asked_for_is_shown_once_where_it_is_asked(terminal):
+    child = terminal("run", "helper", "hello", NO_COLOR="1")
+    child.expect("Approve?")
+    before = child.before.replace("\r\n", "\n")
+    child.sendline("y")
+    end(child)
+    asked = before.partition('→ team.greet {"channel":"#team"}\n')[2]
+    assert asked.startswith("\n? helper waits: approval team.greet\n")
+    assert asked.count("#team") == 1
+
+
+def test_who_answers_beforehand_sees_what_is_answered(terminal):
+    rest, code = end(terminal("run", "helper", "hello", "--yes", NO_COLOR="1"))
+    assert '? approval wait-1: team.greet {"channel":"#team"}' in rest
+    assert code == 0
+
+
+def test_an_input_that_is_not_given_is_told_of(terminal):
+    rest, code = end(terminal("run", "echo"))
+    assert 'No INPUT: echo gets an empty text. Give it as `transom run echo "some text"`' in rest
+    assert code == 0
+
+
 def test_a_no_may_have_a_comment(terminal):
     child = terminal("run", "helper")
     child.expect("Approve?")

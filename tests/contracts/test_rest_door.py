@@ -4,12 +4,15 @@ import re
 
 import pytest
 
-from transom_rest.routes import ROUTES
+from transom_rest.routes import OPERATION, ROUTES
 from transom_testing.contracts import DoorContract
 
 
 class TestRestDoor(DoorContract):
-    routes = tuple((route.method, re.sub(r"\{\w+:\w+\}", "x", route.path)) for route in ROUTES)
+    routes = tuple(
+        (method, re.sub(r"\{\w+:\w+\}", "x", path))
+        for method, path in [*((route.method, route.path) for route in ROUTES), ("POST", OPERATION)]
+    )
 
     @pytest.fixture
     def plugin(self) -> str:

@@ -60,9 +60,9 @@ class Desk:
         return await self.store.transact("default", lambda tx: self.board.pin(tx, job or job_of(), NewNote(**note), call))
 
     async def may(self, caller: Caller, tenant: str, permission: str, object: str = "", job: Job | None = None) -> Verdict:
-        assert job is not None
-        assert (job.id, caller, tenant) == (object, ANNA, "default")
-        return Verdict(ruling="allow" if (permission, job.id) in self.allowed else "deny")
+        assert (job.id if job is not None else object, caller, tenant) == (object, ANNA, "default")
+        looks = job is None and permission in {allowed for allowed, _ in self.allowed}
+        return Verdict(ruling="allow" if looks or (permission, object) in self.allowed else "deny")
 
     async def require(self, permission: str, object: str = "", job: Job | None = None) -> None:
         if (await self.may(ANNA, "default", permission, object, job)).ruling != "allow":
@@ -277,6 +277,17 @@ async def test_a_board_that_one_may_not_see_is_refused(desk, id, code):
     with pytest.raises(TransomError) as error:
         await desk.read(id)
     assert error.value.code == code
+
+
+async def test_who_may_see_no_board_is_told_the_same_whether_it_is_there_or_not(desk):
+    await desk.put(job_of("hidden", "hidden"))
+    desk.allowed = set()
+    said = []
+    for id in ("hidden", "absent"):
+        with pytest.raises(TransomError) as error:
+            await desk.read(id)
+        said.append((error.value.code, error.value.message.replace(id, "X")))
+    assert said[0] == said[1]
 
 
 async def test_a_childs_board_is_the_trees_and_its_words_need_a_right_to_the_root(desk):

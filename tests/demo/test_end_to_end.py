@@ -29,12 +29,22 @@ from transom_hookspecs import (
 )
 from transom_identity import IdentityPlugin
 from transom_local_engine import LocalEnginePlugin
+from transom_policy import PolicyPlugin
 from transom_scripted import ScriptedPlugin
 from transom_testing.memory_store import MemoryStorePlugin
 
 pytestmark = pytest.mark.anyio
 
-PLUGINS = [AgentsPlugin, BoardPlugin, DemoPlugin, IdentityPlugin, LocalEnginePlugin, MemoryStorePlugin, ScriptedPlugin]
+PLUGINS = [
+    AgentsPlugin,
+    BoardPlugin,
+    DemoPlugin,
+    IdentityPlugin,
+    LocalEnginePlugin,
+    MemoryStorePlugin,
+    PolicyPlugin,
+    ScriptedPlugin,
+]
 
 
 class House:
@@ -175,7 +185,7 @@ async def test_asker_is_answered_by_who_started_it_or_an_operator(house, who):
         job = await home.start("anna", "asker")
         (wait,) = await home.waits(who, job)
         assert (wait.message, wait.choices) == ("Which colour?", ("red", "green", "blue"))
-        assert await refusal(home, "deskapp", DecideApproval(wait=wait.id, answer="red")) == "permission_denied"
+        assert await refusal(home, "rita", DecideApproval(wait=wait.id, answer="red")) == "permission_denied"
         assert await refusal(home, who, DecideApproval(wait=wait.id, answer="pink")) == "invalid_argument"
         await home.call(who, DecideApproval(wait=wait.id, answer="green"))
         assert (await home.end("anna", job)).output == "You chose green."
@@ -207,6 +217,7 @@ async def test_planners_board_has_the_notes_of_the_whole_tree(house):
     ("who", "tenant", "agent", "code"),
     [
         ("rita", "default", "echo", "permission_denied"),
+        ("deskapp", "default", "echo", "unauthenticated"),
         ("echo_key", "default", "helper", "permission_denied"),
         ("acme_key", "default", "echo", "permission_denied"),
         ("key", "acme", "echo", "permission_denied"),
@@ -219,7 +230,7 @@ async def test_who_may_not_start_is_refused(house, who, tenant, agent, code):
 
 @pytest.mark.parametrize(
     ("who", "tenant"),
-    [("anna", "default"), ("deskapp", "default"), ("key", "default"), ("echo_key", "default"), ("acme_key", "acme")],
+    [("anna", "default"), ("key", "default"), ("echo_key", "default"), ("acme_key", "acme")],
 )
 async def test_everybody_else_starts_echo(house, who, tenant):
     async with house() as home:

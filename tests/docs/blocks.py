@@ -16,6 +16,7 @@ KINDS: dict[str, frozenset[str]] = {
     "console": frozenset({"", "tty", "install", "model"}),
     "python": frozenset({"", "file"}),
     "yaml": frozenset({"file"}),
+    "javascript": frozenset({"file"}),
     "toml": frozenset({"file", "config", "part"}),
     "text": frozenset({"", "output"}),
 }

@@ -12,7 +12,7 @@ PORT = "7443"
 _NAMES = re.compile(
     r"(?P<id>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
     r"|(?P<interrupt>ozi1\.[\w-]+(?:\.\.\.)?)"
-    r"|(?P<token>tr_dev_[\w-]+(?:\.\.\.)?)"
+    r"|(?P<token>tr_(?:dev|key|app|pat|at)_[\w-]+(?:\.\.\.)?)"
     r"|(?P<call>call[_-][0-9a-f]{24})"
     r"|(?P<job>(?<=job-)[0-9a-f]{32}\b)"
     r"|(?P<cursor>(?<=\d-)[0-9a-f]{12}\b)"
@@ -22,7 +22,7 @@ _NAMES = re.compile(
 _FORMS = {
     "id": r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
     "interrupt": r"ozi1\.[\w-]+",
-    "token": r"tr_dev_[\w-]+",
+    "token": r"tr_(?:dev|key|app|pat|at)_[\w-]+",
     "call": r"call[_-][0-9a-f]{24}",
     "job": r"[0-9a-f]{32}",
     "cursor": r"[0-9a-f]{12}",

@@ -31,11 +31,25 @@ def _installed(word: str, folder: Path, site: Path, where: str) -> None:
         return
     project = (folder if (folder / place / "pyproject.toml").is_file() else ROOT) / place / "pyproject.toml"
     assert project.is_file(), f"{where}: there is no project in {place!r}"
-    told = tomllib.loads(project.read_text())["project"]
+    tables = tomllib.loads(project.read_text())
+    check_complete(tables, project.parent, where)
+    told = tables["project"]
     for name in filter(None, extra.split(",")):
         assert name in told.get("optional-dependencies", {}), f"{where}: {place} has no extra {name!r}"
     if project.resolve() != (ROOT / "pyproject.toml").resolve():
         _make_importable(project.parent.resolve(), told, site)
+
+
+def check_complete(tables: dict, project: Path, where: str) -> None:
+    """Fail for a project that pip could not build, or would build without the modules that its entry points name."""
+    build = tables.get("build-system", {})
+    assert build.get("requires"), f"{where}: the project says not what builds it"
+    assert build.get("build-backend") == "hatchling.build", f"{where}: this test knows what hatchling packs, and nothing else"
+    named = tables.get("tool", {}).get("hatch", {}).get("build", {}).get("targets", {}).get("wheel", {}).get("only-include", [])
+    for value in tables["project"].get("entry-points", {}).get("transom", {}).values():
+        module = value.partition(":")[0].partition(".")[0]
+        packed = f"{module}.py" in named or (not named and (project / module / "__init__.py").is_file())
+        assert packed or project == ROOT, f"{where}: the wheel would be without {module}"
 
 
 def _make_importable(project: Path, told: dict, site: Path) -> None:

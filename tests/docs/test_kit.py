@@ -3,6 +3,7 @@
 import pytest
 from blocks import Block, anchor, blocks_of
 from expected import Names
+from install import check_complete
 from page import commands_of
 
 ONE = "11111111-1111-4111-8111-111111111111"
@@ -66,6 +67,21 @@ def test_tokens_are_learned_although_a_page_shows_their_beginning_alone():
         "  omar      tr_dev_yJIC...\n  ada       tr_dev_z-jv...", "  omar      tr_dev_AAA-1\n  ada       tr_dev_BBB_2", "here"
     )
     assert names.applied('"Bearer tr_dev_z-jv..."') == '"Bearer tr_dev_BBB_2"'
+
+
+@pytest.mark.parametrize("missing", ["", "build-system", "tool"])
+def test_a_project_that_pip_could_not_install_is_refused(tmp_path, missing):
+    tables = {
+        "build-system": {"requires": ["hatchling"], "build-backend": "hatchling.build"},
+        "project": {"name": "x", "entry-points": {"transom": {"lamp": "my_lamp:Plugin"}}},
+        "tool": {"hatch": {"build": {"targets": {"wheel": {"only-include": ["my_lamp.py"]}}}}},
+    }
+    tables.pop(missing, None)
+    if not missing:
+        return check_complete(tables, tmp_path, "here")
+    with pytest.raises(AssertionError, match="here"):
+        check_complete(tables, tmp_path, "here")
+    return None
 
 
 def block(text: str) -> Block:

@@ -17,8 +17,8 @@ FORBIDDEN = re.compile(
     r"|\b(?:RT|KERN|AGUI|REST|IDN|FEED|RTN|OUT|MCP|RUNS|SDK)-\d+\b|\bTODO\b|\bFIXME\b|[Ii]ssue #?\d+"
 )
 PLANNED = re.compile(
-    r"\bAG-UI\b|\bMCP\b|\bA2A\b|Connect(?! protocol)\b|\bTemporal\b|PostgreSQL"
-    r"|[Rr]outines?\b|safe outputs?|\bquotas?\b|\bbudgets?\b"
+    r"\bMCP\b|\bA2A\b|Connect(?! protocol)\b|\bTemporal\b|PostgreSQL"
+    r"|[Rr]outines?\b|safe outputs?"
 )
 NOT_YET = re.compile(
     r"[Nn]ext\b|[Nn]ot there|not .*?\byet\b|none .*?\byet\b|nothing .*?\byet\b|no built-in|[Nn]ot used|part of the contract",

@@ -15,6 +15,7 @@ import transom_flows.format as flows
 from transom import dispatch, schemas, yaml
 from transom.config import CLIENT_VARIABLES, Config, Limits
 from transom.core import DRAIN
+from transom.decisions import MOST_LOOKED_AT
 from transom.jobs import MAX_TAG, MAX_TAGS
 from transom.launcher import hook_families
 from transom.start import MAX_ID
@@ -22,14 +23,15 @@ from transom_agents.format import Declaration
 from transom_board import BoardPlugin
 from transom_board.notes import MOST_TAGS
 from transom_cli.scaffold import KINDS
+from transom_doors.bodies import MAX_DEPTH, MAX_FIELDS, MAX_VALUES
+from transom_doors.streams import PATIENCE
 from transom_flows.plan import MAX_STEPS
 from transom_flows.runner import MAX_ITEMS
-from transom_hookspecs import Context, Function, Rule, Step, WaitKind, function
+from transom_hookspecs import Context, Function, Rule, Step, TenantSettings, WaitKind, function
 from transom_local_engine import LocalEnginePlugin
 from transom_openai import ModelSettings
 from transom_rest import RestPlugin
-from transom_rest.inbound import MAX_DEPTH
-from transom_rest.routes import ROUTES, EditBody, TagsBody, WordBody
+from transom_rest.routes import OPERATION, ROUTES, EditBody, TagsBody, WordBody
 
 REFERENCE = ROOT / "docs" / "reference"
 CODE = [*(ROOT / "kernel" / "transom").glob("*.py"), *(ROOT / "plugins").rglob("*.py"), *(ROOT / "hookspecs").rglob("*.py")]
@@ -92,10 +94,11 @@ def test_every_route_stands_there_with_its_query():
         for name in route.query:
             assert f"`{name}`" in text or f"`{name}=" in text, f"{path}: {name}"
     assert "`GET /healthz`" in text
+    assert f"`POST {plain(OPERATION)}`" in text
 
 
 def test_every_route_that_stands_there_is_one():
-    known = {f"{route.method} {plain(route.path)}" for route in ROUTES} | {"GET /healthz"}
+    known = {f"{route.method} {plain(route.path)}" for route in ROUTES} | {"GET /healthz", f"POST {plain(OPERATION)}"}
     assert set(re.findall(r"`((?:GET|POST) /[^`]*)`", page("reference/rest.md"))) <= known
 
 
@@ -173,7 +176,8 @@ def test_the_limits_are_those_of_the_code():
     )
     board = BoardPlugin.Config()
     known = {
-        "a wait for a person, where its agent does not say": f"{limits.wait / 3600:g} h",
+        "a wait for a person, where its agent does not say": f"{TenantSettings().wait_seconds / 3600:g} h",
+        "a wait for money": f"{limits.budget_wait / 86_400:g} d",
         "a job, waits included": f"{limits.job / 86_400:g} d",
         "steps of one job": f"{limits.steps:,}",
         "calls of one model answer at once": f"{limits.parallel_calls}",
@@ -197,8 +201,12 @@ def test_the_limits_are_those_of_the_code():
         "an ID of a job or conversation": f"{MAX_ID} characters",
         "an Idempotency-Key": "128 visible ASCII characters",
         "levels of a request's body": f"{MAX_DEPTH}",
+        "values of a request's body": f"{MAX_VALUES:,}",
         "a silent event stream gets a comment after": f"{rest.ping:g} s",
         "an event stream ends after": f"{rest.stream / 60:g} min",
+        "a client that does not take the end of its stream is dropped after": f"{PATIENCE:g} s",
+        "open waits looked at for one page of a list": f"{MOST_LOOKED_AT:,}",
+        "a form": f"{MAX_FIELDS} fields",
         "jobs that one process advances at once": f"{LocalEnginePlugin.Config().jobs:,}",
         "a YAML document": f"{yaml.MAX_BYTES >> 20} MiB, {yaml.MAX_DEPTH} levels",
         "steps of a flow": f"{MAX_STEPS:,}",

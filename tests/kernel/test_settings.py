@@ -13,7 +13,7 @@ from transom_hookspecs import TransomError
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("[limits]\nwait = nan\n", "wait"),
+        ("[limits]\njob = nan\n", "job"),
         ("[limits]\njob = -1\n", "job"),
         ("[limits]\nsteps = 0\n", "steps"),
         ('tenants = ["a b"]\n', "tenants"),

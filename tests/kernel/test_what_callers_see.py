@@ -41,7 +41,7 @@ async def failing(ctx, input):
 
 def house(kernel):
     """A kernel with these agents and callers."""
-    return kernel(**on_disk(agents_plugin(root, worker, failing), "identity", config=IDENTITY))
+    return kernel(**on_disk(agents_plugin(root, worker, failing), "identity", "policy", config=IDENTITY))
 
 
 @pytest.mark.req("IDN-2")

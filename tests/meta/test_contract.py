@@ -10,8 +10,8 @@ import pytest
 
 import transom_hookspecs as hookspecs
 from transom.dispatch import kind_of
+from transom_doors.answers import STATUS
 from transom_hookspecs import CODES, FAMILIES
-from transom_rest.answers import STATUS
 
 HOOKS = {name: method for family in FAMILIES for name, method in vars(family).items() if hasattr(method, "transom_spec")}
 MODULES = {each.name: import_module(f"transom_hookspecs.{each.name}") for each in iter_modules(hookspecs.__path__)}

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PLUGINS = {path.parent.name for path in (ROOT / "plugins").glob("*/__init__.py")}
-OTHER_NAMES = {"pyyaml": "yaml"}
+OTHER_NAMES = {"argon2-cffi": "argon2", "pyyaml": "yaml"}
 """Distributions whose module has another name."""
 
 OF_ANOTHER_PLUGIN = {
@@ -22,6 +22,7 @@ OF_ANOTHER_PLUGIN = {
 SYSTEM_USERS = {
     "transom_identity": "keys are found by their hash before the tenant is known",
     "transom_local_engine": "leases and workers are kept under it",
+    "transom_secrets": "one transaction changes the key of every tenant's secrets",
     "transom_sqlite": "it is the store that keeps it",
 }
 """Plugins that may name the tenant of tenants."""
@@ -38,9 +39,10 @@ NAMED_BY_THE_KERNEL = {
 
 
 def dependencies(pyproject: Path) -> set[str]:
-    """The modules that a distribution declares to depend on."""
+    """The modules that a distribution declares to depend on, those of its extras too."""
     project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
-    names = {re.split(r"[^A-Za-z0-9_.-]", each)[0].lower() for each in project["dependencies"]}
+    extras = [each for extra, some in project.get("optional-dependencies", {}).items() if extra != "test" for each in some]
+    names = {re.split(r"[^A-Za-z0-9_.-]", each)[0].lower() for each in [*project["dependencies"], *extras]}
     return {OTHER_NAMES.get(name, name.replace("-", "_")) for name in names}
 
 
@@ -72,10 +74,20 @@ def test_the_specifications_import_pluggy_and_msgspec_alone(repository):
     assert strangers(repository, ROOT / "hookspecs" / "transom_hookspecs", {"pluggy", "msgspec"}) == {}
 
 
+def test_what_doors_share_imports_the_specifications_and_what_speaks_http(repository):
+    allowed = {"transom_hookspecs", "litestar", "anyio", "msgspec"}
+    assert strangers(repository, ROOT / "hookspecs" / "transom_doors", allowed) == {}
+
+
+def test_what_doors_share_loads_nothing_until_one_of_its_modules_is_asked_for(in_a_clean_process):
+    look = "import sys; before = set(sys.modules); import transom_doors; print(*(set(sys.modules) - before))"
+    assert in_a_clean_process(look).split() == ["transom_doors"]
+
+
 @pytest.mark.req("KERN-1")
 @pytest.mark.parametrize("plugin", sorted(PLUGINS))
 def test_a_plugin_imports_the_specifications_itself_and_what_is_declared(repository, plugin):
-    allowed = dependencies(ROOT / "pyproject.toml") | {"transom_hookspecs"}
+    allowed = dependencies(ROOT / "pyproject.toml") | {"transom_hookspecs", "transom_doors"}
     assert strangers(repository, ROOT / "plugins" / plugin, allowed) == {}
 
 
@@ -84,7 +96,7 @@ def test_a_distribution_of_contrib_imports_the_specifications_itself_and_what_it
     place = ROOT / "contrib" / folder
     for package in place.glob("transom_*"):
         others = {other for name, other in OF_ANOTHER_PLUGIN if name == package.name}
-        allowed = (dependencies(place / "pyproject.toml") - {"transom"}) | {"transom_hookspecs"} | others
+        allowed = (dependencies(place / "pyproject.toml") - {"transom"}) | {"transom_hookspecs", "transom_doors"} | others
         assert strangers(repository, package, allowed) == {}
 
 

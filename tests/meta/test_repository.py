@@ -15,6 +15,7 @@ LINES, STATEMENT_LINES = 400, 60
 """How long a file and a function may be."""
 
 LONG_FILES = {
+    "hookspecs/transom_hookspecs/__init__.py": (450, "nothing but names, each once imported and once exported"),
     "docs/reference/make.py": (450, "one command, each part of the reference a short function"),
     "tests/cli/cli_fakes.py": (450, "stand-ins of one small server"),
 }

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from litestar import Litestar
 
+from transom.table import OWN_OPERATIONS
 from transom_hookspecs import (
     Caller,
     CostView,
@@ -37,6 +38,7 @@ class Fake:
     def __init__(self):
         self.caller = Caller(kind="key", id="k1", tenant="default")
         self.answers = defaultdict(lambda: None)
+        self.operations = {operation.name: operation for operation in OWN_OPERATIONS}
         self.heads: list[RequestHead] = []
         self.calls: list[tuple[str, msgspec.Struct, Origin]] = []
         self.jobs: dict[str, JobView] = {}
@@ -55,7 +57,7 @@ class Fake:
         return self.caller
 
     async def call(self, operation: str, request: msgspec.Struct, origin: Origin):
-        assert operation == type(request).__name__
+        assert operation == type(request).__name__ or type(request) is self.operations[operation].request
         self.calls.append((operation, request, origin))
         for _ in range(self.slow):
             await anyio.sleep(0)

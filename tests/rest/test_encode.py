@@ -4,7 +4,7 @@ import typing
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from transom_hookspecs import (
@@ -192,6 +192,7 @@ def ancestry(parents, job):
 
 
 @pytest.mark.req("RT-18")
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(logs(), st.data())
 def test_a_stream_resumed_at_any_of_its_ids_gives_the_bytes_that_came_after(tree, data):
     parents, log = tree

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from litestar import Litestar
 
+from transom_doors.answers import STATUS
 from transom_hookspecs import CODES, JobAnswer, TransomError
 from transom_rest import RestPlugin
-from transom_rest.answers import STATUS
-from transom_rest.routes import ROUTES
+from transom_rest.routes import OPERATION, ROUTES
 
 pytestmark = pytest.mark.anyio
 
@@ -24,9 +24,9 @@ JSON = {"content-type": "application/json"}
 
 def urls():
     """One URL a route."""
-    for route in ROUTES:
-        path = route.path.replace("{id:str}", "j1").replace("{wait:str}", "w1").replace("{name:str}", "echo")
-        yield route.method, path.replace("{source:str}", "s").replace("{rest:path}", "x/y")
+    for method, route in [*((route.method, route.path) for route in ROUTES), ("POST", OPERATION)]:
+        path = route.replace("{id:str}", "j1").replace("{wait:str}", "w1").replace("{name:str}", "echo")
+        yield method, path.replace("{source:str}", "s").replace("{rest:path}", "x/y")
 
 
 @pytest.mark.req("REST-6")

@@ -212,7 +212,7 @@ async def test_an_absent_or_empty_tenant_is_default(house, tenant) -> None:
 
 
 @pytest.mark.req("REST-9", "IDN-8")
-@pytest.mark.parametrize("who", ["anna", "omar", "ada", "rita", "deskapp", "key", "echo_key"])
+@pytest.mark.parametrize("who", ["anna", "omar", "ada", "rita", "key", "echo_key"])
 @pytest.mark.parametrize("tenant", ["acme", "nowhere"])
 async def test_another_tenant_and_one_that_is_not_there_look_alike(house, who, tenant) -> None:
     async with house(say) as home:

@@ -119,7 +119,7 @@ async def test_an_answer_that_will_not_do_is_refused_and_the_wait_stays(house, b
     [
         ("helper", "anna", "approve", 403),
         ("helper", "rita", "approve", 403),
-        ("helper", "deskapp", "approve", 403),
+        ("helper", "deskapp", "approve", 401),
         ("helper", "omar", "approve", 200),
         ("pair", "anna", "approve", 403),
         ("pair", "omar", "approve", 200),

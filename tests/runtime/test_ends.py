@@ -127,7 +127,7 @@ async def test_a_cancel_may_come_again_and_changes_nothing_that_ended(house) -> 
 
 @pytest.mark.req("RT-15")
 @pytest.mark.parametrize(
-    ("who", "status"), [("anna", 200), ("omar", 200), ("ada", 200), ("deskapp", 403), ("rita", 403), ("echo_key", 403)]
+    ("who", "status"), [("anna", 200), ("omar", 200), ("ada", 200), ("deskapp", 401), ("rita", 403), ("echo_key", 403)]
 )
 async def test_who_may_cancel(house, who, status) -> None:
     async with house(asks) as home:

@@ -37,7 +37,7 @@ async def test_the_kernel_starts_with_no_plugin_at_all_and_says_so(kernel, door_
     ("plugins", "missing"),
     [
         (["rest", "identity"], "store"),
-        (["rest", "identity", "sqlite"], "engine"),
+        (["rest", "identity", "policy", "sqlite"], "engine"),
         (["rest", "sqlite", "local_engine"], "credential"),
     ],
 )

@@ -179,3 +179,20 @@ async def test_a_database_that_is_locked_for_a_while_refuses_work_and_recovers(h
             await anyio.to_thread.run_sync(other.close)
         assert (await home.get("/v1/jobs/one")).status_code == 404
         assert (await home.ran("echo", "b", id="one"))["output"] == "b"
+
+
+@pytest.mark.parametrize("fate", ["removed", "replaced"])
+async def test_a_data_folder_that_is_gone_takes_no_more_work_and_health_says_so(house, tmp_path, monkeypatch, fate) -> None:
+    from transom_sqlite import writer
+
+    monkeypatch.setattr(writer, "LOOK", 0.0)
+    async with house(data=str(tmp_path / "d")) as home:
+        await home.ran("echo", "a")
+        database = tmp_path / "d" / "transom.db"
+        database.rename(tmp_path / "elsewhere.db")
+        if fate == "replaced":
+            database.touch()
+        answer = await home.start("echo", "b")
+        assert (answer.status_code, answer.json()["code"]) == (503, "unavailable"), answer.text
+        assert "removed or replaced" in answer.json()["message"]
+        assert (await home.get("/healthz")).status_code == 503

@@ -39,15 +39,26 @@ async def count(ctx: Context, level: int):
     try:
         return await ctx.delegate("wide", {"level": level + 1})
     except TransomError as error:
-        return 0 if error.details["scope"] == "tree_jobs" else -1000
+        return 0 if error.details["what"] == "tree_jobs" else -1000
 
 
 async def leaf(ctx: Context, input):
     return input
 
 
-def limit(scope: str, most: int) -> dict:
-    return {"type": "oz0_tree_limit", "scope": scope, "limit": most}
+def limit(what: str, most: int, *, kind: str, name: str) -> dict:
+    """The details of the refusal of one more."""
+    return {
+        "type": "oz0_tree_limit",
+        "scope": {"kind": kind, "name": name},
+        "what": what,
+        "limit": most,
+        "used": most,
+        "reserved": 0,
+        "requested": 1,
+        "could_wait": False,
+        "raised_by": f"an operator, with the setting limits.{what}",
+    }
 
 
 @pytest.mark.req("IDN-4", "RT-1")
@@ -55,7 +66,8 @@ async def test_a_tree_is_five_levels_deep(house) -> None:
     async with house(dig) as home:
         job = await home.ran("dig", 0)
         assert job["output"]["depth"] == 5
-        assert (job["output"]["code"], job["output"]["details"]) == ("resource_exhausted", limit("depth", 5))
+        refused = limit("depth", 5, kind="tree", name=job["id"])
+        assert (job["output"]["code"], job["output"]["details"]) == ("resource_exhausted", refused)
         assert "limits.depth" in job["output"]["message"]
         depth, below = 0, job
         while below.get("children"):
@@ -69,7 +81,8 @@ async def test_a_tree_is_five_levels_deep(house) -> None:
 async def test_a_job_has_32_children(house) -> None:
     async with house(fan, leaf) as home:
         job = await home.ran("fan")
-        assert job["output"] == {"made": 32, "code": "resource_exhausted", "details": limit("children", 32)}
+        refused = limit("children", 32, kind="job", name=job["id"])
+        assert job["output"] == {"made": 32, "code": "resource_exhausted", "details": refused}
         assert len(job["children"]) == 32
 
 
@@ -87,7 +100,7 @@ async def test_32_children_at_once_are_32_too(house) -> None:
     async with house(rush, leaf) as home:
         job = await home.ran("rush")
         assert job["output"].count("x") == 32
-        assert job["output"].count(limit("children", 32)) == 8
+        assert job["output"].count(limit("children", 32, kind="job", name=job["id"])) == 8
         assert len(job["children"]) == 32
 
 

@@ -186,9 +186,12 @@ async def test_a_run_beside_a_server_and_the_server_leave_each_others_jobs_alone
     try:
         theirs = [await started(server, "sleeper", {"steps": 8, "seconds": 0.3}) for _ in range(3)]
         process = await embedded(tmp_path, "sleeper", '{"steps": 8, "seconds": 0.3}', "--id", "mine", "--quiet")
-        await anyio.sleep(1.5)
-        async with server.client() as client:
-            shown = (await client.get("/v1/jobs/mine")).json()
+        shown: dict = {}
+        with anyio.fail_after(20):
+            async with server.client() as client:
+                while "status" not in shown:
+                    await anyio.sleep(0.05)
+                    shown = (await client.get("/v1/jobs/mine")).json()
         assert shown["status"] == "running", "the server sees what the run does"
         said, errors = await process.communicate()
         assert (process.returncode, said.decode().strip()) == (0, "slept 8"), errors.decode()

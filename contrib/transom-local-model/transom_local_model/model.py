@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from transom_hookspecs import ModelEvent, ModelRequest
+from transom_hookspecs import ModelEvent, ModelPrice, ModelRequest
 from transom_openai import ModelSettings, OpenaiModel
 
 from .process import ModelProcess
@@ -29,7 +29,9 @@ is looked at.
 
 
 class LocalModel:
-    """The local model, as `transom_hookspecs.Model`."""
+    """The local model, as `transom_hookspecs.Model`. It costs nothing, under a cap of money too."""
+
+    price = ModelPrice(input=0, output=0, cached=0)
 
     def __init__(self, name: str, process: ModelProcess, client: "Callable[[], httpx.AsyncClient]") -> None:
         self.name = name

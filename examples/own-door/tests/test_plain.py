@@ -40,8 +40,8 @@ class AgentsPlugin:
         ("count", "hello", 200, '{"letters":5}\n'),
         ("broken", "hello", 200, "\n[agent 'broken' raised ValueError: no luck]\n"),
         ("nobody", "hello", 404, "agent: there is no agent or flow 'nobody' in tenant 'default'\n"),
-        ("shout", b"\xff", 400, "the body is no UTF-8 text\n"),
-        ("shout", "x" * 65_537, 400, "the body is larger than 65536 bytes\n"),
+        ("shout", b"\xff", 400, "the body is not UTF-8 at byte 0\n"),
+        ("shout", "x" * 65_537, 413, "the body is longer than 65,536 bytes; send less\n"),
     ],
     ids=["a text", "something else", "an agent that fails", "an agent that is not there", "no text", "too much"],
 )

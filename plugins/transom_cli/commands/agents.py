@@ -7,7 +7,8 @@ from transom_cli.clicks import Command, with_client
 from transom_cli.client import Client, Target
 from transom_cli.options import connected, json_option
 from transom_cli.screen import print_json, table
-from transom_hookspecs import AgentView, Catalog
+from transom_cli.starting import takes
+from transom_hookspecs import Catalog
 
 
 @click.command(cls=Command, examples=("transom catalog", "transom catalog --tenant acme --json"))
@@ -22,18 +23,8 @@ def catalog(ctx: click.Context, *, as_json: bool, where: Target) -> int | None:
         if as_json:
             return print_json(wire.encode(Catalog(agents=tuple(agents))))
         rows = [
-            (agent.name, "flow" if agent.flow else "agent", _takes(agent), agent.description or agent.title) for agent in agents
+            (agent.name, "flow" if agent.flow else "agent", takes(agent), agent.description or agent.title) for agent in agents
         ]
         return table(("name", "kind", "input", "description"), rows, empty="There are no agents here.")
 
     return with_client(ctx, where, main)
-
-
-def _takes(agent: AgentView) -> str:
-    """The input in short: text, or the names of its fields, those that may be left out with a question mark."""
-    schema = agent.input_schema or {}
-    properties, required = schema.get("properties"), schema.get("required")
-    if not isinstance(properties, dict):
-        return str(schema.get("type", "text"))
-    needed = required if isinstance(required, list) else []
-    return ", ".join(name if name in needed else f"{name}?" for name in properties)

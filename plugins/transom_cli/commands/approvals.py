@@ -5,7 +5,7 @@ import click
 from transom_cli import wire
 from transom_cli.asking import json_or_text
 from transom_cli.clicks import Group, with_client
-from transom_cli.client import GOES_ON, Client, Target
+from transom_cli.client import Client, Target
 from transom_cli.options import connected, json_if_structured, json_option, read_object
 from transom_cli.safe import safe_line
 from transom_cli.screen import print_json, say, table, when
@@ -136,7 +136,7 @@ def _decide(ctx: click.Context, where: Target, decision: DecideApproval, *, as_j
             before = " before" if decided.result == "already_decided" else ""
             say(f"{safe_line(decided.wait)} was {decided.outcome}{before} by {safe_line(decided.by)}.", "good")
         if not where.remote:
-            say(GOES_ON, "dim", err=True)
+            say(where.goes_on, "dim", err=True)
         say(f"Follow the job: {where.command('job', 'watch', decided.job)}", "dim", err=True)
         return None
 

@@ -72,7 +72,7 @@ def get_job(ctx: click.Context, *, id: str, as_json: bool, where: Target) -> int
 def watch_job(ctx: click.Context, *, id: str, as_json: bool, where: Target) -> int | None:
     """Show what a job does, until it ends.
 
-    What it did before is shown too. Ctrl-C leaves it alone.
+    What it did before is shown too. Ctrl-C leaves it alone. When nobody goes on with it, that is said, and what would.
     """
 
     async def main(client: Client) -> int:

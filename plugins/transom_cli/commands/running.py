@@ -1,32 +1,28 @@
 """`transom run`: start an agent and be with it until its answer."""
 
-import difflib
-import re
 import sys
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import click
-import msgspec
 
 from transom_cli import exits
 from transom_cli.asking import Dialog, standing_answer
-from transom_cli.clicks import Command, with_client
-from transom_cli.client import GOES_ON, Client, Target
+from transom_cli.clicks import Command, launcher_of, with_client
+from transom_cli.client import Client, Target
 from transom_cli.keyboard import Keyboard
-from transom_cli.options import connected, json_option, read_input, seconds_of
+from transom_cli.options import connected, input_value, json_option, read_input, seconds_of
 from transom_cli.safe import safe_line
 from transom_cli.screen import print_json, say, watched, write
 from transom_cli.session import Ask, Manner, Session
+from transom_cli.starting import Start
 from transom_cli.views import AnswerOnly, JobDisplay, JsonLines, Transcript
-from transom_hookspecs import JobAnswer, JobView, StartJob, TransomError
-
-_FILE = re.compile(r".*\.ya?ml\Z|.*[/\\].*", re.DOTALL)
+from transom_hookspecs import JobView, StartJob
 
 _HELP = f"""Run AGENT, an agent's or a flow's name or the path of a YAML file, and follow it to its answer.
 
-INPUT is text, or JSON when it is an object or an array; `-` reads it from stdin, `@file` from a file.
+INPUT is text, or JSON when it is an object or an array; `-` reads it from stdin, `@file` from a file. Without INPUT
+it is read from stdin too, unless that is a terminal.
 
 Without a server's address the runtime is in this process, on the data folder. What waits for a person is asked for
 when one is at the terminal; else it is said how to decide it, and the command exits with 4. Ctrl-C cancels the job;
@@ -42,7 +38,7 @@ on a server it only leaves it.
     examples=(
         'transom run echo "hello"',
         'transom run ./reviewer.yaml \'{"repo": "acme/api", "pr": 42}\'',
-        "git diff | transom run reviewer - --quiet",
+        "git diff | transom run reviewer --quiet",
         "transom run helper --url https://edge.example.com:7443 --detach",
     ),
 )
@@ -84,27 +80,32 @@ def run(
         raise click.UsageError("--detach needs a server that goes on with the job: name it with --url.")
     if commas := [tag for tag in tags if "," in tag]:
         raise click.UsageError(f"--tag {commas[0]!r}: a tag has no comma; repeat --tag for several.")
+    text = read_input(input)
     request = StartJob(
         agent=agent,
-        input=read_input(input, as_json=json_input),
+        input=input_value(text, as_json=json_input),
         id=id,
         tags=tuple(tags),
         timeout=timeout,
         conversation=conversation,
     )
 
+    start = Start(request=request, said=text is not None, asked=watched(sys.stdin), where=where, launcher=launcher_of(ctx))
+
     async def main(client: Client) -> int:
-        started = await _start(client, request)
+        started = await start.send(client)
         job, ours = started.job, not (where.remote or started.retried)
         if started.retried:
-            _tell_retried(job, where)
+            say(f"Job {safe_line(job.id)} was started before; nothing started again.", "dim", err=True)
         if detach:
             return _detached(job, where, as_json=as_json)
-        display: JobDisplay = JsonLines(job) if as_json else AnswerOnly(job, where) if quiet else Transcript(job, where)
+        ask = _asker(as_json=as_json)
+        transcript = Transcript(job, where, asks=ask is not None and answer is None)
+        display: JobDisplay = JsonLines(job) if as_json else AnswerOnly(job, where) if quiet else transcript
         standing = partial(standing_answer, yes=answer)
-        return await follow(client, job, display, Manner(standing=standing, ask=_asker(as_json=as_json), cancels=ours))
+        return await follow(client, job, display, Manner(standing=standing, ask=ask, cancels=ours))
 
-    return with_client(ctx, where, main, agents=_files(agent, where))
+    return with_client(ctx, where, main, agents=start.files())
 
 
 async def follow(client: Client, job: JobView, display: JobDisplay, manner: Manner) -> int:
@@ -112,45 +113,6 @@ async def follow(client: Client, job: JobView, display: JobDisplay, manner: Mann
     ending = await Session(client, job, display, manner).follow()
     display.ended(ending)
     return ending.code
-
-
-async def _start(client: Client, request: StartJob) -> JobAnswer:
-    """Start the job; of an agent that is not there, say which are near."""
-    if _FILE.match(request.agent):
-        request = msgspec.structs.replace(request, agent=client.declared_in(request.agent))
-    try:
-        return await client.start(request)
-    except TransomError as error:
-        if error.code == "not_found" and (note := await _near(client, request.agent)):
-            error.add_note(note)
-        raise
-
-
-def _tell_retried(job: JobView, where: Target) -> None:
-    """Say that nothing started, and who goes on with the job: not this process, which only advances what it started."""
-    say(f"Job {safe_line(job.id)} was started before; nothing started again.", "dim", err=True)
-    if not where.remote and not job.closed_at:
-        say(GOES_ON, "dim", err=True)
-
-
-async def _near(client: Client, name: str) -> str:
-    """Names of the catalog that are like this one; empty when that cannot be read, and the error says enough."""
-    try:
-        names = [agent.name for agent in await client.agents()]
-    except TransomError:
-        return ""
-    near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
-    hint = f"Did you mean {' or '.join(near)}? " if near else ""
-    return f"{hint}`transom catalog` lists what there is."
-
-
-def _files(agent: str, where: Target) -> list[str]:
-    """The file that the agent is declared in, when it is given as one."""
-    if where.remote or not _FILE.match(agent):
-        return []
-    if not Path(agent).is_file():
-        raise TransomError("invalid_argument", f"there is no file {agent!r}; an agent is named without dots and slashes")
-    return [agent]
 
 
 def _asker(*, as_json: bool) -> Ask | None:

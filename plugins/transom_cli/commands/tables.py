@@ -57,5 +57,6 @@ def _as_json(operation: Operation) -> dict[str, object]:
         "audit": operation.audit,
         "idempotent": operation.idempotent,
         "stream": operation.stream,
+        "command": operation.command,
         "description": operation.description,
     }
