@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import anyio
 import httpx
@@ -37,6 +37,9 @@ COOKIE = "chat_session"
 SESSION_SECONDS = 12 * 3600
 RENEW_SECONDS = 60.0
 """A token with less time left than this is not used for another run."""
+
+IDENTITY = {"Accept-Encoding": "identity"}
+"""An answer is passed on as it is, so it is not to be compressed for the backend."""
 
 MAX_BODY = 4 * 1024 * 1024
 GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -112,16 +115,30 @@ class Desk:
         session = self._sessions.get(request.cookies.get(COOKIE, ""))
         return session if session is not None and session.ends > self._now() else None
 
-    async def authorization(self, request: Request[Any, Any, Any]) -> dict[str, str]:
-        """The header with which the app acts for whoever is signed in.
+    async def ask(self, request: Request[Any, Any, Any], asked: httpx.Request) -> httpx.Response:
+        """Ask Transom as the app that acts for whoever is signed in; the answer's body is still to come.
 
         Raises:
-            NotAuthorizedException: nobody is.
+            HTTPException: nobody is signed in, or Transom is away.
         """
         session = self.signed_in(request)
         if session is None:
             raise NotAuthorizedException(detail="You are not signed in any more. Sign in again.")
-        return {"Authorization": f"Bearer {await self.token(session)}"}
+        token = await self.token(session)
+        answer = await self._send(asked, token)
+        if answer.status_code == 401:  # a token may end sooner than it said
+            await answer.aclose()
+            if session.token == token:
+                session.token_ends = 0.0
+            answer = await self._send(asked, await self.token(session))
+        return answer
+
+    async def _send(self, asked: httpx.Request, token: str) -> httpx.Response:
+        asked.headers["Authorization"] = f"Bearer {token}"
+        try:
+            return await self.http.send(asked, stream=True)
+        except httpx.HTTPError as error:
+            raise unreachable() from error
 
     async def token(self, session: Session) -> str:
         """The session's app token, exchanged anew when it is about to end."""
@@ -158,13 +175,10 @@ class PassedThrough:
     """An answer of Transom's, byte by byte as it comes, until it ends or the page is gone.
 
     When it breaks off in the middle, so does this one: the page sees that it did not end, and asks for the rest.
-
-    Parameters:
-        asked: the request to Transom.
     """
 
-    def __init__(self, http: httpx.AsyncClient, asked: httpx.Request) -> None:
-        self._http, self._asked = http, asked
+    def __init__(self, answer: httpx.Response) -> None:
+        self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
@@ -180,28 +194,19 @@ class PassedThrough:
             tasks.cancel_scope.cancel()
 
     async def _pass(self, send: Send) -> None:
+        answer = self._answer
+        kind = answer.headers.get("content-type", "application/octet-stream").encode()
+        headers = [(b"content-type", kind), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
         try:
-            answer = await self._http.send(self._asked, stream=True)
-        except httpx.HTTPError:
-            body = msgspec.json.encode({"code": "unavailable", "message": unreachable().detail})
-            await send(_start(502, "application/json"))
-            await send({"type": "http.response.body", "body": body, "more_body": False})
-            return
-        try:
-            await send(_start(answer.status_code, answer.headers.get("content-type", "application/octet-stream")))
+            await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
             async for chunk in answer.aiter_raw():
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         except httpx.HTTPError as error:
-            print(f"{self._asked.url.path}: broke off: {error!r}", file=sys.stderr)
+            print(f"{answer.url.path}: broke off: {error!r}", file=sys.stderr)
         finally:
             with anyio.CancelScope(shield=True):
                 await answer.aclose()
-
-
-def _start(status: int, kind: str) -> Message:
-    headers = [(b"content-type", kind.encode()), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
-    return cast("Message", {"type": "http.response.start", "status": status, "headers": headers})
 
 
 def only_this_page(hosts: tuple[str, ...]) -> Callable[[Request[Any, Any, Any]], Awaitable[None]]:
@@ -256,21 +261,17 @@ def routes(desk: Desk, tenant: str) -> list[Any]:
 
     @get("/agents")
     async def agents(request: Request[Any, Any, Any]) -> ASGIApp:
-        headers = await desk.authorization(request)
-        return PassedThrough(
-            desk.http, desk.http.build_request("GET", "/v1/agents", params={"tenant": tenant}, headers=headers)
-        )
+        asked = desk.http.build_request("GET", "/v1/agents", params={"tenant": tenant}, headers=IDENTITY)
+        return PassedThrough(await desk.ask(request, asked))
 
     @post("/agents/{agent:str}")
     async def run(request: Request[Any, Any, Any], agent: AgentName) -> ASGIApp:
-        headers = {"Content-Type": request.headers.get("content-type", ""), "Accept-Encoding": "identity"}
+        headers = {"Content-Type": request.headers.get("content-type", ""), **IDENTITY}
         if place := request.headers.get("last-event-id"):
             headers["Last-Event-ID"] = place
-        headers.update(await desk.authorization(request))
         path, body = f"/v1/agui/agents/{agent}", await request.body()
-        return PassedThrough(
-            desk.http, desk.http.build_request("POST", path, params={"tenant": tenant}, headers=headers, content=body)
-        )
+        asked = desk.http.build_request("POST", path, params={"tenant": tenant}, headers=headers, content=body)
+        return PassedThrough(await desk.ask(request, asked))
 
     return [who, sign_in, sign_out, agents, run]
 
@@ -293,6 +294,7 @@ def make_app(desk: Desk, hosts: tuple[str, ...], tenant: str = "default") -> Lit
         before_send=[add_safety],
         exception_handlers={HTTPException: told},
         lifespan=[connected],
+        logging_config=None,
         openapi_config=None,
         request_max_body_size=MAX_BODY,
     )

@@ -181,14 +181,14 @@ async def retried(core: "Core", job: Job, digest: str, origin: Origin) -> Starte
 
 
 async def permitted(core: "Core", request: StartJob, origin: Origin, parent: Job | None) -> Offer:
-    """The agent, when the tenant has it and the caller may start it."""
-    offer = core.catalog.offer(origin.tenant, request.agent)
-    if offer is None:
-        raise TransomError("not_found", f"agent: there is no agent or flow {request.agent!r} in tenant {origin.tenant!r}")
+    """The agent, when the caller may start it and the tenant has it; who may not learns nothing of what there is."""
     access = Access(caller=origin.caller, tenant=origin.tenant, permission="jobs.start", object=request.agent, parent=parent)
     verdict = await authorize(core, access)
     if verdict.ruling != "allow":
         raise refusal(access, verdict)
+    offer = core.catalog.offer(origin.tenant, request.agent)
+    if offer is None:
+        raise TransomError("not_found", f"agent: there is no agent or flow {request.agent!r} in tenant {origin.tenant!r}")
     return offer
 
 

@@ -21,6 +21,11 @@ async def continued(core: "Core", request: StartJob, origin: Origin) -> tuple[st
     name = request.conversation
     if request.continue_from:
         before = await core.store.get(origin.tenant, Job, request.continue_from)
+        sight = Access(
+            caller=origin.caller, tenant=origin.tenant, permission="jobs.read", object=request.continue_from, job=before
+        )
+        if (verdict := await authorize(core, sight)).ruling != "allow":
+            raise refusal(sight, verdict)
         if before is None or not before.conversation:
             raise TransomError("not_found", f"continue_from: job {request.continue_from!r} is no turn of a conversation here")
         name = before.conversation

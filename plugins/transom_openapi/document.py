@@ -25,9 +25,13 @@ def document_of(tenant: str, plugin: str, agents: Iterable[AgentView]) -> bytes:
     """
     listed = sorted(agents, key=lambda agent: agent.name)
     components = Components(iter((*SCHEMAS, *(name for agent in listed for name in _reserved(agent)))))
-    runs: JsonObject = {f"/v1/agents/{agent.name}/jobs": {"post": _run(agent, components)} for agent in listed}
+    runs: dict[str, object] = {}
+    schemas: dict[str, object] = {}
+    for agent in listed:  # each encoded by itself: one large encoding would hold up all other threads
+        runs[f"/v1/agents/{agent.name}/jobs"] = {"post": _encoded(_run(agent, components))}
+        schemas |= {name: _encoded(schema) for name, schema in components.handed_over().items()}
     whose = f"{tenant}: {plugin}" if plugin else tenant
-    document: JsonObject = {
+    document: dict[str, object] = {
         "openapi": "3.1.0",
         "info": {
             "title": f"Agents and flows of {whose}",
@@ -41,10 +45,14 @@ def document_of(tenant: str, plugin: str, agents: Iterable[AgentView]) -> bytes:
             "securitySchemes": SECURITY,
             "parameters": parameters(tenant),
             "responses": RESPONSES,
-            "schemas": {**SCHEMAS, **components.schemas},
+            "schemas": {**SCHEMAS, **schemas},
         },
     }
     return msgspec.json.encode(document)
+
+
+def _encoded(value: Json) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(value))
 
 
 def _name(agent: AgentView, kind: str) -> str:

@@ -11,14 +11,15 @@ JSON: Final = "application/json"
 
 _ID: Final[JsonObject] = {"type": "string", "minLength": 1, "maxLength": 200}
 _NEW: Final[JsonObject] = {"type": "string", "maxLength": 200, "pattern": r'^[^/\\"\x00-\x1f\x7f-\x9f\u2028\u2029]*$'}
-_TENANT: Final[JsonObject] = {"type": "string", "pattern": "^([A-Za-z0-9][A-Za-z0-9_-]{0,62})?$"}
+_TENANT: Final[JsonObject] = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"}
 _CURSOR: Final[JsonObject] = {"type": "string", "description": "From the page before; empty for the first."}
 _LIST: Final[JsonObject] = {"type": "string", "pattern": "^[^,]+(,[^,]+)*$"}
 """Words between commas. An array would say more, but generated clients send one as a parameter that is repeated."""
 
 
 def _query(name: str, schema: JsonObject, description: str) -> JsonObject:
-    return {"name": name, "in": "query", "description": description, "schema": schema}
+    """A parameter; one that is empty counts as left out."""
+    return {"name": name, "in": "query", "description": description, "allowEmptyValue": True, "schema": schema}
 
 
 def _in_path(name: str, schema: JsonObject, description: str) -> JsonObject:
@@ -32,7 +33,7 @@ def _limit(default: int) -> JsonObject:
 def parameters(tenant: str) -> JsonObject:
     """The parameters that routes share, by name; what is left out for the tenant means this one."""
     return {
-        "tenant": _query("tenant", {**_TENANT, "default": tenant}, "The tenant; empty is `default`."),
+        "tenant": _query("tenant", {**_TENANT, "default": tenant}, "The tenant; left out, it is `default`."),
         "job": _in_path("id", _ID, "The job's ID."),
         "wait": _in_path("wait", TEXT, "The approval's ID, or its token."),
         "id": _query("id", _NEW, "The job's ID: the same start under the same ID starts nothing again."),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from . import OpenapiPlugin
 
 PATH: Final = "/v1/openapi.json"
-PIECE: Final = 65536
+PIECE: Final = 256 * 1024
 """Bytes that are handed to the server at once, so that a slow reader holds up no more of them."""
 
 _TAG: Final = re.compile(r'(?:W/)?("[^"]*")')

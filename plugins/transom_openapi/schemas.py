@@ -58,6 +58,11 @@ class Components:
         """Put a whole schema in under a name that is reserved for it, and what it refers to beside it."""
         _Move(self, name, schema).run()
 
+    def handed_over(self) -> dict[str, Json]:
+        """What was put in since the last time."""
+        made, self.schemas = self.schemas, {}
+        return made
+
     def free(self, name: str) -> str:
         """The name, or one like it when another component has it."""
         found, n = name, 1

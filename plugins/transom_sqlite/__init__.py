@@ -1,7 +1,7 @@
 """The SQLite store: everything in one file of the data folder.
 
 Read in this order: `store` (what the kernel calls), `writer` (group commit), `tx` (a transaction), `tables` and
-`fields` (Structs as rows), then `schema`, `reader`, `changes`, `workers`, `trail`, `files`.
+`fields` (Structs as rows), then `schema`, `reader`, `changes`, `workers`, `trail`, `scrub`, `files`.
 """
 
 from collections.abc import Sequence

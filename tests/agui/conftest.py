@@ -119,13 +119,9 @@ class Served:
 
 @pytest.fixture(scope="session")
 def node_folder(tmp_path_factory):
-    """Folders for programs of Node: `node_folder("package@1.0.0", …)`. Packages are installed once on this machine.
+    """Folders for programs of Node: `node_folder("package@1.0.0", …)`. Packages are installed once on this machine."""
 
-    Parameters of the factory:
-        first: a program to run when they were installed.
-    """
-
-    def make(*packages: str, first: str = "") -> Path:
+    def make(*packages: str) -> Path:
         made_of = hashlib.sha256(" ".join(packages).encode()).hexdigest()[:12]
         kept = Path(tempfile.gettempdir()) / f"transom-tests-node-{made_of}-{os.getuid()}"
         kept.mkdir(exist_ok=True)
@@ -136,8 +132,6 @@ def node_folder(tmp_path_factory):
                 command = ["npm", "install", "--silent", "--no-audit", "--no-fund", *packages]
                 subprocess.run(command, cwd=kept, check=True, timeout=115)
                 (kept / "ready").touch()
-            if first:
-                subprocess.run(["node", "--input-type=module", "-e", first], cwd=kept, check=True, timeout=60)
         folder = tmp_path_factory.mktemp("node")
         (folder / "node_modules").symlink_to(kept / "node_modules")
         (folder / "package.json").write_text('{"private": true, "type": "module"}')

@@ -16,6 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import documents
 from load import Connection, Process, floor, runs, transom
 
 SECONDS = 4.0
@@ -268,6 +269,12 @@ async def agui(folder: Path) -> None:
     await all_of(folder, row)
 
 
+async def openapi(folder: Path) -> None:
+    """The OpenAPI document of 10,000 agents, from its cache."""
+    for line in await documents.measured(folder):
+        row(*line)
+
+
 BENCHMARKS = {
     "agui": agui,
     "access": access,
@@ -277,6 +284,7 @@ BENCHMARKS = {
     "jobs": many_jobs,
     "quota": quotas,
     "conversation": long_conversation,
+    "openapi": openapi,
 }
 
 

@@ -1,13 +1,14 @@
 """The OpenAPI document of 10,000 agents: a hundred plugins with a hundred each, every agent with schemas of its own."""
 
 import asyncio
+import socket
 import statistics
 import time
 from pathlib import Path
 
 from load import Connection, Process, transom
 
-PLUGIN = '''
+PLUGIN = """
 from transom_hookspecs import Agent, hookimpl
 
 
@@ -17,7 +18,8 @@ async def answer(ctx, input):
 
 def schema(plugin, n):
     item = {"type": "object", "properties": {f"field{n}": {"type": "string"}, "n": {"type": "integer"}}}
-    return {"type": "object", "properties": {"items": {"type": "array", "items": {"$ref": "#/$defs/Item"}}}, "$defs": {"Item": item}}
+    items = {"type": "array", "items": {"$ref": "#/$defs/Item"}}
+    return {"type": "object", "properties": {"items": items}, "$defs": {"Item": item}}
 
 
 class Plugin:
@@ -40,7 +42,7 @@ class Plugin:
         ]
 
 
-'''
+"""
 
 Line = tuple[str, str, str, bool]
 
@@ -60,28 +62,36 @@ async def measured(folder: Path) -> list[Line]:
     """What the document costs, the whole and one plugin's, and what others feel of its first build."""
     installed(folder / "site")
     process = transom(folder / "data", PYTHONPATH=str(folder / "site"))
-    token = process.said["tokens"]["key"]
     try:
-        async with Connection(process, token) as connection:
-            first, stalled = await built(process, connection)
-            lines: list[Line] = [("others' latency while it is built, max", f"{stalled * 1000:.0f} ms", "none", True)]
-            for name, query, bound in (("whole", "", 50), ("one plugin's", "?plugin=many7", 5)):
-                await connection.call("GET", f"/v1/openapi.json{query}")
-                times, size = [], 0
-                for _ in range(30):
-                    began = time.perf_counter()
-                    _, body = await connection.call("GET", f"/v1/openapi.json{query}")
-                    times.append(time.perf_counter() - began)
-                    size = len(body)
-                p50 = statistics.median(times) * 1000
-                figure = f"{p50:.1f} ms p50, {max(times) * 1000:.1f} max, {size / 1e6:.2f} MB"
-                lines.append((f"OpenAPI of 10,000 agents, {name}, kept", figure, f"{bound} ms", p50 <= bound))
+        first, stalled = await built(process)
+        lines: list[Line] = [
+            ("OpenAPI of 10,000 agents, first", f"{first:.2f} s", "none", True),
+            ("others' latency meanwhile, max", f"{stalled * 1000:.0f} ms", "none", True),
+        ]
+        for name, query, bound in (("whole", "", 50), ("one plugin's", "?plugin=many7", 5)):
+            fetched = [await asyncio.to_thread(fetch, process, query) for _ in range(31)][1:]
+            times = [seconds * 1000 for seconds, _ in fetched]
+            p50 = statistics.median(times)
+            figure = f"{p50:.1f} ms p50, {max(times):.1f} max, {fetched[0][1] / 1e6:.2f} MB"
+            lines.append((f"OpenAPI of 10,000 agents, {name}, kept", figure, f"{bound} ms", p50 <= bound))
     finally:
         process.stop()
-    return [("OpenAPI of 10,000 agents, first", f"{first:.2f} s", "none", True), *lines]
+    return lines
 
 
-async def built(process: Process, connection: Connection) -> tuple[float, float]:
+def fetch(process: Process, query: str) -> tuple[float, int]:
+    """Seconds of an answer, and its bytes; what reads it does nothing else, so that the server is what is measured."""
+    head = f"GET /v1/openapi.json{query} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {process.said['tokens']['key']}\r\n"
+    with socket.create_connection((process.host, int(process.port))) as connection:
+        began = time.perf_counter()
+        connection.sendall(f"{head}Connection: close\r\n\r\n".encode())
+        size, piece = 0, bytearray(2**20)
+        while got := connection.recv_into(piece):
+            size += got
+        return time.perf_counter() - began, size
+
+
+async def built(process: Process) -> tuple[float, float]:
     """Seconds of the first answer, and the longest that another request took meanwhile."""
     latencies = [0.0]
 
@@ -95,8 +105,7 @@ async def built(process: Process, connection: Connection) -> tuple[float, float]
 
     looking = asyncio.create_task(look())
     began = time.perf_counter()
-    status, _ = await connection.call("GET", "/v1/openapi.json")
-    assert status == 200
+    await asyncio.to_thread(fetch, process, "")
     first = time.perf_counter() - began
     looking.cancel()
     return first, max(latencies)

@@ -16,9 +16,11 @@ from transom import dispatch, schemas, yaml
 from transom.config import CLIENT_VARIABLES, Config, Limits
 from transom.core import DRAIN
 from transom.decisions import MOST_LOOKED_AT
+from transom.filters import LONGEST_ERROR
 from transom.jobs import MAX_TAG, MAX_TAGS
 from transom.launcher import hook_families
 from transom.start import MAX_ID
+from transom.words import MAX_NAME, MAX_WORDS
 from transom_agents.format import Declaration
 from transom_board import BoardPlugin
 from transom_board.notes import MOST_TAGS
@@ -30,8 +32,10 @@ from transom_flows.runner import MAX_ITEMS
 from transom_hookspecs import Context, Function, Rule, Step, TenantSettings, WaitKind, function
 from transom_local_engine import LocalEnginePlugin
 from transom_openai import ModelSettings
+from transom_openapi.route import PATH as DOCUMENT
 from transom_rest import RestPlugin
 from transom_rest.routes import OPERATION, ROUTES, EditBody, TagsBody, WordBody
+from transom_secrets.operations import MOST_BYTES, MOST_HOSTS, MOST_SECRETS
 
 REFERENCE = ROOT / "docs" / "reference"
 CODE = [*(ROOT / "kernel" / "transom").glob("*.py"), *(ROOT / "plugins").rglob("*.py"), *(ROOT / "hookspecs").rglob("*.py")]
@@ -98,7 +102,11 @@ def test_every_route_stands_there_with_its_query():
 
 
 def test_every_route_that_stands_there_is_one():
-    known = {f"{route.method} {plain(route.path)}" for route in ROUTES} | {"GET /healthz", f"POST {plain(OPERATION)}"}
+    known = {f"{route.method} {plain(route.path)}" for route in ROUTES} | {
+        "GET /healthz",
+        f"POST {plain(OPERATION)}",
+        f"GET {DOCUMENT}",
+    }
     assert set(re.findall(r"`((?:GET|POST) /[^`]*)`", page("reference/rest.md"))) <= known
 
 
@@ -199,6 +207,11 @@ def test_the_limits_are_those_of_the_code():
         "tags of a note": f"{MOST_TAGS}, of 64 characters",
         "tags of a job": f"{MAX_TAGS}, of {MAX_TAG} characters",
         "an ID of a job or conversation": f"{MAX_ID} characters",
+        "a comment, a reason": f"{MAX_WORDS:,} characters",
+        "a team's name, an event's source": f"{MAX_NAME} characters",
+        "a secret": f"{MOST_BYTES >> 10} KiB, {MOST_HOSTS} hosts",
+        "secrets of a tenant": f"{MOST_SECRETS:,}",
+        "an error's message": f"{LONGEST_ERROR:,} characters; cut",
         "an Idempotency-Key": "128 visible ASCII characters",
         "levels of a request's body": f"{MAX_DEPTH}",
         "values of a request's body": f"{MAX_VALUES:,}",

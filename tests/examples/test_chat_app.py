@@ -139,6 +139,7 @@ class Chat:
 
     def say(self, text: str) -> None:
         """Write a message, and send it with the keyboard."""
+        expect(self.page.get_by_role("button", name="Send")).to_be_enabled()
         self.page.get_by_label("Message", exact=True).fill(text)
         self.page.keyboard.press("Enter")
 
@@ -160,13 +161,13 @@ class Chat:
 
     def seen(self) -> str:
         """All that the page has, or got."""
-        stored = "JSON.stringify([window.got, document.cookie, {...localStorage}, {...sessionStorage}, history.state, location.href])"
-        return self.page.evaluate(stored) + self.page.content() + json.dumps(self.context.cookies())
+        kept = "[window.got, document.cookie, {...localStorage}, {...sessionStorage}, history.state, location.href]"
+        return json.dumps([self.page.evaluate(kept), self.page.content(), self.context.cookies()])
 
 
 @pytest.fixture
 def chat(browser, backend) -> Iterator[Callable[..., Chat]]:
-    """Open the chat as somebody: `chat("omar", "?agent=helper")`. No script of its may have failed, no rule of its refused one."""
+    """Open the chat as somebody: `chat("omar", "?agent=helper")`. No script may have failed, and none been refused."""
     made: list[Chat] = []
 
     def make(who: str, query: str = "", url: str = backend.url if backend else "") -> Chat:
@@ -232,8 +233,7 @@ def test_a_call_whose_name_must_be_typed_says_what_is_wrong_and_asks_again(chat)
     omar.asked("Run team.remove?")
     omar.dialog.get_by_label("Type it again to confirm").fill("max")
     omar.press("Approve")
-    expect(omar.page.get_by_role("alert").filter(has_text="sam")).to_be_attached()
-    omar.asked("Run team.remove?")
+    expect(omar.dialog.get_by_role("alert")).to_contain_text("type the value of 'name' to confirm")
     omar.dialog.get_by_label("Type it again to confirm").fill("sam")
     omar.press("Approve")
     omar.shows("[AI] I removed sam.")
@@ -274,7 +274,7 @@ def test_steps_and_notes_stand_beside_the_answer(chat):
     anna = chat("anna", "?agent=planner")
     anna.say("plan it")
     anna.shows("[AI] The plan is done. I looked into the first half. I looked into the second half.")
-    expect(anna.page.locator("#steps li")).to_have_text([re.compile("done$")] * 2)
+    expect(anna.page.locator("#steps li")).to_contain_text(["Step 1: done", "Step 2: done"])
     notes = anna.page.locator("#board p")
     assert sorted(notes.all_text_contents()) == [
         "Both workers are done.",
@@ -316,9 +316,10 @@ def test_four_eyes_are_seen_by_both_people(chat, dev):
     for each in (ada, omar):
         each.shows("[AI] I made the announcement.")
         expect(each.page.locator("#waiting")).to_have_text("")
-    admin = {"Authorization": f"Bearer {dev.tokens['ada']}"}
-    trail = httpx.get(f"{dev.url}/v1/audit", headers=admin, trust_env=False).text
-    assert '"via":"app:deskapp"' in trail.replace(" ", "")
+    headers = {"Authorization": f"Bearer {dev.tokens['ada']}"}
+    listed = httpx.post(f"{dev.url}/v1/operations/ListAudit", json={}, headers=headers, trust_env=False).json()["entries"]
+    made = {(each["action"], each["caller"], each["via"]) for each in listed}
+    assert {("run.start", "person:omar", "app:deskapp"), ("approval.decide", "person:ada", "app:deskapp")} <= made
 
 
 @pytest.mark.req("AGUI-52", "AGUI-27", "AGUI-47")
@@ -350,6 +351,7 @@ def test_what_anybody_writes_is_text_and_never_markup(chat):
     assert anna.page.title() == "Chat"
     with pytest.raises(Exception, match="TrustedHTML"):
         anna.page.evaluate("document.body.innerHTML = '<b>x</b>'")
+    assert "TrustedHTML" in anna.problems.pop()
 
 
 @pytest.mark.req("AGUI-52")
@@ -359,34 +361,13 @@ def test_who_is_signed_out_is_asked_to_sign_in(chat):
     anna.say("hello?")
     expect(anna.page.get_by_role("heading", name="Chat")).to_be_visible()
     expect(anna.page.locator("#sign-in-error")).to_have_text("You are not signed in any more. Sign in again.")
+    assert "HTTP 401" in anna.problems.pop()  # the client's own word for it
     anna.page.get_by_role("button", name="anna").click()
     anna.say("hello!")
     anna.shows("[AI] hello!")
     anna.page.get_by_role("button", name="Sign out").click()
     expect(anna.page.get_by_role("button", name="omar")).to_be_visible()
     assert anna.page.evaluate("fetch('/agents').then((answer) => answer.status)") == 401
-
-
-@pytest.mark.req("AGUI-52")
-def test_the_backend_acts_for_its_own_page_alone(backend):
-    with httpx.Client(base_url=backend.url, trust_env=False) as http:
-        own = {"Origin": backend.url}
-        assert http.post("/session", json={"person": "omar"}).status_code == 403
-        assert http.post("/session", json={"person": "omar"}, headers={"Origin": "http://elsewhere.example"}).status_code == 403
-        assert http.post("/session", json={"person": "rita"}, headers=own).status_code == 403
-        assert http.post("/agents/echo", json={}, headers=own).status_code == 401
-        assert http.post("/session", json={"person": "omar"}, headers=own).json() == {"person": "omar"}
-        assert http.post("/agents/echo", json={}, headers={"Origin": "null"}).status_code == 403
-        refused = http.post("/agents/echo", json={}, headers=own)
-        assert (refused.status_code, refused.json()["code"]) == (400, "invalid_argument")
-        assert http.post("/agents/..%2fx", json={}, headers=own).status_code in (400, 404)
-        assert http.get("/", headers={"Host": "rebound.example"}).status_code == 403
-        assert http.get("/../backend.py").status_code == 404
-        answer = http.get("/")
-    assert answer.status_code == 200
-    rules = answer.headers["content-security-policy"]
-    assert "default-src 'none'" in rules
-    assert "unsafe" not in rules
 
 
 @pytest.mark.req("AGUI-52", "AGUI-24")
@@ -406,6 +387,7 @@ def test_a_chat_goes_on_after_its_last_event_when_the_server_was_killed(app, bro
         expect(anna.page.locator("#error")).to_have_text("", timeout=20_000)
         omar = chat("omar", anna.page.url.removeprefix(anna.url + "/"), url=own.url)
         expect(omar.page.locator("#error")).to_contain_text("somebody else's")
+        assert "HTTP 403" in omar.problems.pop()
         operator = {"Authorization": f"Bearer {server.tokens['omar']}"}
         with httpx.Client(base_url=server.url, headers=operator, trust_env=False) as http:
             (wait,) = http.get("/v1/approvals").json()["approvals"]

@@ -4,11 +4,15 @@ import importlib
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import anyio
 import httpx
 import pytest
 from servers import Server
+
+from transom_hookspecs import AgentView
+from transom_openapi.document import document_of
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -21,18 +25,24 @@ def server(tmp_path_factory):
     server.stop()
 
 
+def generate(document: bytes, folder: Path, name: str) -> list[str]:
+    """Make a client's package in a folder; returns what the generator could not do."""
+    (folder / "transom.json").write_bytes(document)
+    (folder / "generator.yaml").write_text("post_hooks: []\n")
+    command = [sys.executable, "-m", "openapi_python_client", "generate", "--path", "transom.json", "--meta", "none"]
+    command += ["--config", "generator.yaml", "--output-path", name]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [line for line in done.stdout.splitlines() if line and not line.startswith((" ", "{", "}", "Generating"))]
+    return [line for line in lines if not line.startswith(("WARNING parsing", "If you believe"))]
+
+
 @pytest.fixture
 def generated(server, tmp_path, monkeypatch):
     """The package of a client, made of the document that one of the demo's people gets."""
     answer = httpx.get(f"{server.url}/v1/openapi.json", headers={"Authorization": f"Bearer {server.tokens['anna']}"})
-    (tmp_path / "transom.json").write_bytes(answer.content)
-    (tmp_path / "generator.yaml").write_text("post_hooks: []\n")
-    command = [sys.executable, "-m", "openapi_python_client", "generate", "--path", "transom.json", "--meta", "none"]
-    command += ["--config", "generator.yaml", "--output-path", "demo_client"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    problems = [line for line in done.stdout.splitlines() if line.startswith(("ERROR", "Unsupported", "Cannot", "Could not"))]
-    assert set(problems) <= {"Unsupported content type text/plain"}, "a text is sent as JSON"
+    problems = generate(answer.content, tmp_path, "demo_client")
+    assert set(problems) == {"Unsupported content type text/plain"}, "a text is sent as JSON"
     monkeypatch.syspath_prepend(tmp_path)
     yield "demo_client"
     for name in [name for name in sys.modules if name.partition(".")[0] == "demo_client"]:
@@ -80,3 +90,27 @@ def test_it_has_every_operation(generated, server, tmp_path):
     expected = {each["operationId"] for item in answer.json()["paths"].values() for each in item.values()}
     made = {path.stem for path in (tmp_path / generated / "api").glob("*/*.py")} - {"__init__"}
     assert made == expected
+
+
+def item(kind: str) -> dict:
+    """A schema with a definition that another agent has too, under the same name and title."""
+    inner = {"title": "Item", "type": "object", "properties": {"n": {"type": kind}}, "required": ["n"]}
+    items = {"type": "array", "items": {"$ref": "#/$defs/Item"}}
+    return {"title": "Input", "type": "object", "properties": {"items": items}, "required": ["items"], "$defs": {"Item": inner}}
+
+
+@pytest.mark.req("REST-3")
+def test_schemas_that_refer_to_themselves_and_share_names_become_models_of_their_own(tmp_path):
+    node = {"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/Node"}}}}
+    agents = [
+        AgentView(name="a", input_schema=item("integer"), output_schema={"$ref": "#/$defs/Node", "$defs": {"Node": node}}),
+        AgentView(name="b-1", input_schema=item("string"), output_schema=item("boolean")),
+    ]
+    problems = generate(document_of("default", "", agents), tmp_path, "made_client")
+    assert problems == []
+    models = {path.stem for path in (tmp_path / "made_client" / "models").glob("*.py")}
+    assert {"a_input", "a_input_item", "a_output", "a_job", "b1_input", "b1_input_item", "b1_output_item"} <= models
+    texts = {name: (tmp_path / "made_client" / "models" / f"{name}.py").read_text() for name in models}
+    assert "n: int" in texts["a_input_item"]
+    assert "n: str" in texts["b1_input_item"]
+    assert "kids: list[AOutput]" in texts["a_output"]

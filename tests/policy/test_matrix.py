@@ -58,6 +58,7 @@ ROWS = {
     "GetJobBoard": Row("reader", JOB, agents=True),
     "GetJobTrace": Row("reader", JOB, agents=True),
     "GetJobWait": Row("reader", JOB, agents=True),
+    "GetOpenApi": Row("reader", agents=True),
     "GetTenant": Row("operator", {"name": "default"}),
     "GetWait": Row("reader", WAIT, agents=True),
     "GrantAgent": Row("admin", {"agent": NOBODY}),

@@ -221,9 +221,7 @@ async def test_a_call_that_the_policy_asks_about_waits_under_both_rules(house) -
     steps = Steps()
     tools = (tool("t", function(steps.act, open_world=False, approval=Rule(four_eyes=True, confirm=True, reason="mine"))),)
     async with house(caller, tools=tools) as home:
-        await home.do(
-            "ada", SetToolPolicy(function="t.act", ruling="ask", agent="caller", decider=("role:operator",), count=2)
-        )
+        await home.do("ada", SetToolPolicy(function="t.act", ruling="ask", agent="caller", decider=("role:operator",), count=2))
         await home.start("caller")
         rule = (await home.wait()).rule
     assert rule == Rule(deciders=("role:operator",), count=2, four_eyes=True, reason="policy")
@@ -375,3 +373,23 @@ async def test_rules_that_cannot_be_read_refuse_everything_until_they_can(house)
         assert await is_refused(home), "the switch was written"
         await home.do("omar", EnableAgent(agent="echo"))
         assert not await is_refused(home)
+
+
+FLOW = """
+name: flowing
+steps:
+  - id: act
+    function: t.act
+    arguments: {}
+"""
+
+
+@pytest.mark.req("IDN-12")
+async def test_the_policy_binds_the_calls_of_flows(house, tmp_path) -> None:
+    (tmp_path / "flowing.yaml").write_text(FLOW)
+    steps = Steps()
+    async with house(tools=steps.tools(), plugins=("flows", "agents"), agents=[str(tmp_path / "flowing.yaml")]) as home:
+        await home.do("ada", SetToolPolicy(function="t.act", ruling="refuse", agent="flowing", reason="never"))
+        await home.start("flowing")
+        assert "never" in (await home.until()).error.message
+    assert steps.ran == []

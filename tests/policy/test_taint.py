@@ -161,8 +161,10 @@ async def test_a_child_holds_what_its_parent_held(house) -> None:
 
     async with house(parent, sender, tools=Post().tools) as home:
         await home.start("parent", OUTSIDE)
-        await home.until("job", "waiting")
-        (wait,) = await home.kernel.store.select("default", Wait, "open", {"open": True})
+        with anyio.fail_after(10):
+            while not (waits := await home.kernel.store.select("default", Wait, "open", {"open": True})):
+                await anyio.sleep(0.005)
+        (wait,) = waits
         assert (wait.agent, wait.rule.reason, (await home.job(wait.job)).taint) == ("sender", "taint", ("agui",))
 
 

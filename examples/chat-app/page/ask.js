@@ -1,31 +1,37 @@
 // Dialogs for what waits: each is made of what its interrupt's `responseSchema` asks for.
 import { element, pretty } from "./dom.js";
 
-/** Ask for all of them, one after the other. Resolves to the entries of a resume, or to null when it is left for later. */
-export async function askAll(dialog, interrupts) {
+/**
+ * Ask for all of them, one after the other. Resolves to the entries of a resume, or to null when it is left for later.
+ * `why`: what was wrong when they were asked before.
+ */
+export async function askAll(dialog, interrupts, why = "") {
   const entries = [];
   for (const [index, interrupt] of interrupts.entries()) {
     const place = interrupts.length > 1 ? `${index + 1} of ${interrupts.length}` : "";
-    const entry = await ask(dialog, interrupt, place);
+    const entry = await ask(dialog, interrupt, place, why);
     if (!entry) return null;
     entries.push(entry);
   }
   return entries;
 }
 
-function ask(dialog, interrupt, place) {
+function ask(dialog, interrupt, place, why) {
   const { id, responseSchema: schema = {} } = interrupt;
   const over = interrupt.expiresAt && new Date(interrupt.expiresAt) < new Date();
   const inputs = over ? [] : fieldsOf(interrupt);
   const form = element("form", { method: "dialog" }, ...head(interrupt, place, over), ...inputs.map((each) => each.node));
+  if (why) form.prepend(element("p", { className: "bad", role: "alert" }, why));
   form.append(element("div", { className: "buttons" }, ...buttons(schema, inputs.length > 0, over)));
   dialog.replaceChildren(form);
-  dialog.returnValue = "later"; // what Escape leaves it at
+  dialog.returnValue = "";
   dialog.showModal();
   form.querySelector("h2").focus();
   return new Promise((done) => {
-    const closed = () => done(entryOf(dialog.returnValue, id, inputs));
-    dialog.addEventListener("close", closed, { once: true });
+    dialog.addEventListener("close", () => {
+      done(entryOf(dialog.returnValue, id, inputs));
+      dialog.replaceChildren();
+    }, { once: true });
   });
 }
 
@@ -62,7 +68,7 @@ function button(text, value, className = "") {
 }
 
 function entryOf(chosen, interruptId, inputs) {
-  if (chosen === "later") return null;
+  if (!["approve", "deny", "answer", "cancel"].includes(chosen)) return null; // later, or closed with Escape
   if (chosen === "cancel") return { interruptId, status: "cancelled" };
   const payload = chosen === "answer" ? {} : { approved: chosen === "approve" };
   for (const { name, read } of inputs) {

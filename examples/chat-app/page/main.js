@@ -1,4 +1,5 @@
 // The page: the stock AG-UI client, and this page's own words and dialogs. It has a cookie that it cannot read, and no token.
+import "./no-eval.js";
 import { HttpAgent } from "@ag-ui/client";
 
 import { askAll, webLink } from "./ask.js";
@@ -85,15 +86,15 @@ async function follow() {
 /** Answer what waits for us, all of it at once, until nothing does. */
 async function answer() {
   const mine = agent;
+  let why = ""; // what was wrong with the answers before
   while (mine === agent && agent.pendingInterrupts.length > 0) {
-    const resume = await askAll($("ask"), agent.pendingInterrupts);
+    const resume = await askAll($("ask"), agent.pendingInterrupts, why);
     if (!resume || mine !== agent || !await run({ resume })) break;
     if (refused && OVER.includes(refused.code)) agent.pendingInterrupts = [];
     else if (refused) { // nothing was decided: see how it stands, then ask again
-      const why = $("error").textContent;
+      why = $("error").textContent;
       agent.pendingInterrupts = [];
       if (!await run()) break;
-      if (!refused) tell(why);
     }
   }
   if (mine === agent) setBusy(false);

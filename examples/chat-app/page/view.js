@@ -89,8 +89,8 @@ export class Steps {
   }
 
   #show() {
-    const rows = [...this.#states].map(([name, state]) =>
-      element("li", { className: state }, element("code", {}, name), ` ${state}`));
+    const rows = [...this.#states].map(([name, state], index) =>
+      element("li", { className: state }, `Step ${index + 1}: ${state}`, element("small", {}, name)));
     $("steps").replaceChildren(...rows);
     $("steps-part").hidden = rows.length === 0;
     showAside();
