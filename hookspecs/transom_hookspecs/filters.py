@@ -34,7 +34,7 @@ class TextFilter(Protocol):
 
 
 class Filter(Protocol):
-    """Makes a TextFilter for a text, or None where it has nothing to say. Resolved once per job."""
+    """Makes a TextFilter for a text, or None where it has nothing to say; asked for each text anew."""
 
     name: str
 

@@ -69,10 +69,10 @@ def test_the_record_that_handlers_get_has_no_value_anywhere(caplog, log):
     assert VALUE not in repr(vars(record))
 
 
-@pytest.mark.parametrize("spoil", [lambda log: log.error("%d", VALUE), lambda log: log.error("%s %s", VALUE)])
+@pytest.mark.parametrize("spoil", ["%d", "%s %s", "%(name)s"])
 def test_a_line_that_cannot_be_formatted_is_withheld(said, capsys, log, spoil):
     with redacted(Known):
-        spoil(log)
+        log.error(spoil, VALUE)
     assert WITHHELD in said.getvalue()
     assert VALUE not in said.getvalue() + "".join(capsys.readouterr())
 

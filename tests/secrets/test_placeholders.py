@@ -126,7 +126,14 @@ async def test_a_file_in_a_form(house):
 
 @pytest.mark.parametrize(
     "text",
-    ["{{secret:}}", "{{secret:a b}}", "{{ secret:token }}", "{secret:token}", "{{Secret:token}}", "{{secret:" + "x" * 64 + "}}"],
+    [
+        "{{secret:}}",
+        "{{secret:a b}}",
+        "{{ secret:token }}",
+        "{secret:token}",
+        "{{Secret:token}}",
+        "{{secret:" + "x" * 64 + "}}",
+    ],
 )
 async def test_what_is_no_placeholder_is_sent_as_it_is(house, text):
     k, at = house
@@ -199,7 +206,9 @@ async def test_a_redirect_does_not_take_a_secret_along(house, put):
         assert other.requests == []
 
 
-@pytest.mark.parametrize("value", ["line\r\nX-Evil: 1", "line\n", " padded", "padded ", "ünicode", "nul\x00", "del\x7f", "\x1b[0m"])
+@pytest.mark.parametrize(
+    "value", ["line\r\nX-Evil: 1", "line\n", " padded", "padded ", "ünicode", "nul\x00", "del\x7f", "\x1b[0m"]
+)
 async def test_a_value_that_no_header_may_have_is_refused_without_its_words(house, put, value):
     k, at = house
     await put(k, "odd", value, host=(at.at,))
@@ -288,10 +297,12 @@ async def test_where_a_secret_may_go_and_sign(opened, put, hosts, url, resolved,
 
 
 def allowed(ask: Callable[..., Any], *args: Any) -> bool:
+    """Whether a call is answered; else it is refused with permission_denied."""
     try:
         ask(*args)
     except TransomError as error:
-        assert error.code == "permission_denied"
+        if error.code != "permission_denied":
+            raise
         return False
     return True
 

@@ -24,8 +24,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.req("IDN-7", "OUT-3")]
 
 VALUE = 'tok9Zq2Lm4xW/"+B7\\xKfTä!'
 HERE = Path(__file__).parent
-ENDING = ("text", "calls", "cut", "model error", "model crash", "result", "fail", "refuse", "wrong", "unknown", "raise", "refuses",
-          "log", "say", "note", "delegate", "branches")  # fmt: skip
+ENDING = ("text", "calls", "cut", "model error", "model crash", "result", "fail", "refuse", "wrong", "unknown", "raise",
+          "refuses", "log", "say", "note", "delegate", "branches")  # fmt: skip
+"""What the planter does and ends; in other modes it waits for somebody."""
 
 
 def writings(value: str) -> dict[str, bytes]:
@@ -92,6 +93,20 @@ class Client:
                     break
         self.answers.append((f"stream of {job}", data))
 
+    async def run(self, thread: str) -> None:
+        """A run of an AG-UI client's, with the value in all that such a client sends."""
+        message = {"id": "u1", "role": "user", "content": f"Say {VALUE}!"}
+        body = {
+            "threadId": thread,
+            "runId": "r1",
+            "messages": [message],
+            "state": {VALUE: VALUE},
+            "forwardedProps": {"k": VALUE},
+        }
+        answer = await self._client.post("/v1/agui/agents/echo", json=body)
+        assert answer.status_code == 200, answer.text
+        self.answers.append((f"run of {thread}", answer.content))
+
     async def look(self, job: str) -> None:
         """Everything that may be read of a job."""
         for what in ("", "/trace", "/wait", "/board"):
@@ -152,6 +167,7 @@ async def tell_everywhere(client: Client, http: httpx.AsyncClient) -> list[str]:
     await client.operation("PublishEvent", source="planted", payload={"key": VALUE, "more": {VALUE: VALUE}})
     await client.stream(job)
     await client.operation("SetJobTags", id=job, add=[f"x {VALUE}"], remove=[VALUE])
+    await client.run("thread")
     jobs.append(job := "cancelled")
     await client.operation("StartJob", agent="sleeper", id=job, input={"steps": 1, "seconds": 60})
     await client.operation("CancelJob", id=job, reason=f"as {VALUE} is known")
@@ -183,6 +199,8 @@ async def test_it_is_found_in_no_byte(server: Server) -> None:
         await client.operation("ListSecrets")
         shown = b"".join(data for _, data in client.answers)
         assert b"the prompt has it in clear" not in shown
+        (said,) = [data for what, data in client.answers if what == "run of thread"]
+        assert b"RUN_FINISHED" in said
         for mode in ("text", "calls", "cut"):
             (text,) = [data for what, data in client.answers if what == f"stream of job-{mode}"]
             assert b"It is [secret planted], [secret planted] or " in text

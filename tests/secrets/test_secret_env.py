@@ -89,7 +89,9 @@ async def test_without_a_plugin_that_keeps_secrets_the_call_fails(kernel):
         assert refused.error.code == "failed_precondition"
 
 
-@pytest.mark.parametrize(("tool_name", "name", "code"), [("git.clone", "token", "invalid_argument"), ("git", "no", "not_found")])
+@pytest.mark.parametrize(
+    ("tool_name", "name", "code"), [("git.clone", "token", "invalid_argument"), ("git", "no", "not_found")]
+)
 async def test_what_cannot_be_allowed_is_named(opened, put, operator, tool_name, name, code):
     async with opened() as k:
         await put(k, "token", VALUE)

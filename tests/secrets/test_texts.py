@@ -198,7 +198,9 @@ async def test_a_start_is_recorded_without_and_is_still_the_same_start(opened, p
     async def agent(ctx, input):
         return input
 
-    request = StartJob(agent="agent", id="a", input=VALUE, tags=(f"x {VALUE}",), team=VALUE, budget=VALUE, data_subjects=(VALUE,))
+    request = StartJob(
+        agent="agent", id="a", input=VALUE, tags=(f"x {VALUE}",), team=VALUE, budget=VALUE, data_subjects=(VALUE,)
+    )
     async with opened(agents_plugin(agent)) as k:
         await put(k, "github", VALUE)
         await k.call("StartJob", request, operator())
@@ -215,7 +217,9 @@ async def test_events_match_by_what_was_masked(opened, put, operator):
         await put(k, "github", VALUE)
         await start(k, "agent")
         with anyio.fail_after(10):
-            while not (await k.call("PublishEvent", PublishEvent(source="src", payload={"key": VALUE, "v": 1}), operator())).jobs:
+            while not (
+                await k.call("PublishEvent", PublishEvent(source="src", payload={"key": VALUE, "v": 1}), operator())
+            ).jobs:
                 await anyio.sleep(0.01)
         assert (await ended(k)).output == {"key": MASK, "v": 1}
 

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from transom_hookspecs import (
     Agent,
-    ModelEnd,
     Message,
+    ModelEnd,
     Rule,
     TextDelta,
     TokenCount,
@@ -28,7 +28,14 @@ log = logging.getLogger("planter")
 def writings() -> list[str]:
     """The value as others may write it."""
     data = SECRET.encode()
-    return [SECRET, json.dumps(SECRET), quote(SECRET), quote(SECRET, safe=""), b64encode(data).decode(), b64encode(b"x" + data).decode()]
+    return [
+        SECRET,
+        json.dumps(SECRET),
+        quote(SECRET),
+        quote(SECRET, safe=""),
+        b64encode(data).decode(),
+        b64encode(b"x" + data).decode(),
+    ]
 
 
 class PlantedModel:
