@@ -32,6 +32,7 @@ from transom_flows.runner import MAX_ITEMS
 from transom_hookspecs import Context, Function, Rule, Step, TenantSettings, WaitKind, function
 from transom_local_engine import LocalEnginePlugin
 from transom_openai import ModelSettings
+from transom_openapi.library import MAX_BYTES as MOST_DOCUMENTS
 from transom_openapi.route import PATH as DOCUMENT
 from transom_rest import RestPlugin
 from transom_rest.routes import OPERATION, ROUTES, EditBody, TagsBody, WordBody
@@ -197,6 +198,7 @@ def test_the_limits_are_those_of_the_code():
         "a call's result": f"{limits.result >> 20} MiB; cut, and says so",
         "a model's answer, a job's output": f"{limits.answer >> 20} MiB; more fails",
         "attempts of a model call whose answer broke off": f"{limits.attempts}",
+        "workers in a row that die with a job before it waits for a person": f"{limits.deaths}",
         "requests to a model's server while nothing came": f"{model.tries}",
         "a model's server without a byte": f"{model.timeout:g} s",
         "one try of a function": f"{Function(name='f', call=str).timeout:g} s",
@@ -217,6 +219,7 @@ def test_the_limits_are_those_of_the_code():
         "values of a request's body": f"{MAX_VALUES:,}",
         "a silent event stream gets a comment after": f"{rest.ping:g} s",
         "an event stream ends after": f"{rest.stream / 60:g} min",
+        "OpenAPI documents that are kept ready": f"{MOST_DOCUMENTS >> 20} MiB",
         "a client that does not take the end of its stream is dropped after": f"{PATIENCE:g} s",
         "open waits looked at for one page of a list": f"{MOST_LOOKED_AT:,}",
         "a form": f"{MAX_FIELDS} fields",

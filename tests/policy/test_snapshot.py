@@ -133,8 +133,6 @@ class Decisions(RuleBasedStateMachine):
         try:
             said = self.portal.call(self.home.do, origin(who, via=via), request)
         except TransomError:
-            if self.late(WAIT):
-                self.outcome = "expired"
             return
         assert not self.late(WAIT), "nothing is decided past its deadline"
         assert self.entitled(who, yes=yes)
