@@ -113,7 +113,8 @@ def house(kernel, door_client) -> Callable[..., Any]:
         **options: Any,
     ) -> AsyncIterator[House]:
         mine = [agents_plugin(*agents, tools=tools)] if agents or tools else []
-        everything = ["sqlite", "local_engine", "identity", "policy", "rest", "board", "agents", "scripted", "demo", *mine, *plugins]
+        built_in = ["sqlite", "local_engine", "identity", "policy", "rest", "board", "agents", "scripted", "demo"]
+        everything = [*built_in, *mine, *plugins]
         settings = {"dev": True, "tenants": ("default", "acme"), **(config or {})}
         async with kernel(plugins=everything, config=settings, jobs=False, **options) as k, door_client(k) as client:
             yield House(k, k.service(DevTokens).tokens(), client)
