@@ -156,4 +156,5 @@ def settle_as_held(tx: Tx, holds: Sequence[Held]) -> None:
 def counter_at(key: CounterKey, ends_at: int) -> Counter:
     """A counter that counted nothing yet."""
     kind, name, what, window, start = key
-    return Counter(kind=kind, name=name, what=what, window=window, start=start, ends_at=ends_at)
+    tree = name if kind == "tree" else ""
+    return Counter(kind=kind, name=name, what=what, window=window, start=start, ends_at=ends_at, tree=tree)

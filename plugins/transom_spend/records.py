@@ -77,6 +77,7 @@ class Counter(msgspec.Struct, frozen=True, kw_only=True):
         reserved: what of it is held for calls in flight.
         extra: what was granted on top of the cap.
         excess: what of the used was above its reservation, because a provider reported more than the upper bound.
+        tree: the job tree that it is of, with which it is removed; empty for a scope.
     """
 
     kind: str
@@ -85,6 +86,7 @@ class Counter(msgspec.Struct, frozen=True, kw_only=True):
     window: str
     start: int
     ends_at: int
+    tree: str = ""
     taken: int = 0
     reserved: int = 0
     extra: int = 0
@@ -145,7 +147,10 @@ RECORDS: tuple[Record, ...] = (
         indexes=(
             Index("most", ("kind", "what", "window", "start", "-taken", "name")),
             Index("over", ("ends_at", "kind", "name", "what", "window", "start")),
+            Index("tree", ("tree", "kind", "name", "what", "window", "start")),
         ),
+        schema=2,
+        belongs=("tree",),
     ),
     Record(type=Held, key=("job", "step", "attempt"), indexes=(Index("all", ("job", "step", "attempt")),), belongs=("job",)),
     Record(type=Extension, key=("job", "step", "attempt", "kind", "name", "what", "window"), belongs=("job",)),

@@ -26,6 +26,8 @@ from transom_hookspecs import (
     WatchJob,
 )
 from transom_retention import trees
+from transom_spend.records import Counter
+from transom_spend.requests import SetBudget
 from transom_sqlite.tx import SqliteTx
 
 pytestmark = pytest.mark.anyio
@@ -79,6 +81,17 @@ async def test_a_freed_id_starts_anew_and_old_cursors_are_refused(house):
         with pytest.raises(TransomError) as refused:
             await home.kernel.call("WatchJob", WatchJob(id="j1", since_seq=last, token=old.token), OPERATOR)
         assert (refused.value.code, "token" in refused.value.message) == ("invalid_argument", True)
+
+
+async def test_what_a_tree_used_of_its_budget_goes_with_it_so_that_the_next_one_begins_at_nothing(house):
+    async with house(plugins=("spend",)) as home:
+        await home.kernel.call("SetBudget", SetBudget(name="small", tokens=1_000_000), OPERATOR)
+        await home.ran("leaves_traces", "j1", budget="small")
+        (used,) = await home.kernel.store.select("default", Counter, "tree", {"tree": "j1"})
+        assert used.taken > 0
+        home.days(91)
+        await home.sweep()
+        assert await home.kernel.store.select("default", Counter, "tree", {"tree": "j1"}) == []
 
 
 @pytest.mark.req("RT-11")
