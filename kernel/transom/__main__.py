@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
+from typing import TextIO
 
 import click
 
@@ -87,10 +88,10 @@ def open_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
-def close_output() -> None:
+def let_go(stream: TextIO) -> None:
     """Let what is still to be written to a broken output go, so that the exit is quiet."""
     with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def main() -> None:
@@ -102,9 +103,11 @@ def main() -> None:
         click.echo(f"Error: {error.message}", err=True)
         sys.exit(2)
     except OSError as error:  # a full disk below the output, a folder that may not be read
-        close_output()
-        with suppress(OSError):
+        let_go(sys.stdout)
+        try:
             click.echo(f"Error: {error}", err=True)
+        except OSError:
+            let_go(sys.stderr)
         sys.exit(1)
 
 

@@ -186,6 +186,7 @@ def shell(environment, tmp_path, line: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 @pytest.mark.parametrize(
     ("line", "code", "says"),
     [
@@ -199,8 +200,8 @@ def shell(environment, tmp_path, line: str) -> subprocess.CompletedProcess[str]:
         pytest.param("transom job get none 2> /dev/full", 1, "", id="a full disk for errors"),
     ],
 )
-def test_an_output_that_breaks_is_an_exit_code_and_no_traceback(environment, tmp_path, line, code, says):
-    result = shell(environment, tmp_path, line)
+def test_an_output_that_breaks_is_an_exit_code_and_no_traceback(environment, tmp_path, line, code, says, unbuffered):
+    result = shell({**environment, "PYTHONUNBUFFERED": unbuffered}, tmp_path, line)
     assert "Traceback" not in result.stderr
     assert "Exception ignored" not in result.stderr
     assert says in result.stderr if says else result.stderr == ""
