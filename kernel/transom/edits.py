@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from transom_hookspecs import EditWait, Job, JsonObject, TransomError, Tx, Wait, WaitEdited, WaitView
+from transom_hookspecs import EditWait, Job, JsonObject, Rule, TransomError, Tx, Wait, WaitEdited, WaitView
 
 from . import permits, schemas
 from .operations import OperationCall
@@ -66,3 +66,11 @@ async def check_edit(core: "Core", tenant: str, job: Job, wait: Wait, arguments:
     verdict = await core.hooks.strictest("before_tool", permits.use_of(core, tenant, job, wait.function, arguments))
     if verdict is not None and verdict.ruling == "deny":
         raise TransomError("permission_denied", f"{wait.function} is not permitted with these arguments: {verdict.reason}")
+    if verdict is not None and verdict.ruling == "ask":
+        asked = wait.rule.stricter(verdict.rule or Rule())
+        if msgspec.structs.replace(asked, reason=wait.rule.reason, edit=wait.rule.edit) != wait.rule:
+            raise TransomError(
+                "permission_denied",
+                f"{wait.function} with these arguments needs other people to agree; deny it, and have it called anew",
+                {"reason": "edit", "wait": wait.id},
+            )

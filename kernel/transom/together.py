@@ -25,7 +25,7 @@ from transom_hookspecs import (
 
 from . import permits
 from .auditing import audit
-from .decisions import AlreadyOver, Choice, apply, check_request, expire_in, filtered, refuse_late
+from .decisions import AlreadyOver, Choice, apply, check_request, expire_in, filtered, refuse_late, unchanged
 from .edits import check_edit, put_edit
 from .operations import OperationCall
 from .tree import TreeWork
@@ -78,7 +78,7 @@ async def check(call: OperationCall, request: DecideApproval, arguments: JsonObj
         raise TransomError("permission_denied", f"wait {wait.id}: {why}", {"reason": "not_a_decider", "wait": wait.id})
     request = filtered(core, job, tenant, request)
     with about(wait):
-        check_request(wait, request)
+        check_request(wait if arguments is None else msgspec.structs.replace(wait, arguments=arguments), request)
         if arguments is not None:
             await call.require("jobs.edit", wait.id, job, wait.rule)
             if not wait.rule.edit or not wait.function:
@@ -153,6 +153,7 @@ def decide_one(call: OperationCall, tx: Tx, checked: Checked) -> Decided:
     work = TreeWork(tx, wait.tree)
     try:
         if checked.arguments is not None:
+            unchanged(work, wait)
             wait = put_edit(work, wait, checked.arguments, call)
             work.finish()
             work = TreeWork(tx, wait.tree)

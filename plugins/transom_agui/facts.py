@@ -80,10 +80,12 @@ class Asked:
         batch: Sequence[Entry] = ()
         with anyio.CancelScope() as self.idle, suppress(StopAsyncIteration):
             batch = await anext(batches)
-        self.revoked = self.idle.cancelled_caught or not await self.still_reads()
-        if self.revoked:
+        if self.idle.cancelled_caught or not await self.still_reads():
+            self.revoked = True
             return ()
         await self.prepare(batch)
+        if not await self.still_reads():
+            return ()
         if batch and batch[-1].seq <= self._view.start:
             await checkpoint()  # nothing of it is sent, so that nothing else lets others have their turn
         return batch
@@ -102,15 +104,17 @@ class Asked:
 
     async def still_reads(self) -> bool:
         """Whether the caller may still read the thread."""
-        if self._seen == self._rights.changes and monotonic() - self._checked < CHECK_EVERY:
-            return True
-        self._seen, self._checked = self._rights.changes, monotonic()
+        if self.revoked or (self._seen == self._rights.changes and monotonic() - self._checked < CHECK_EVERY):
+            return not self.revoked
+        seen, checked = self._rights.changes, monotonic()
         try:
             await find(self._place.kernel, self._place.origin, self._place.thread)
         except TransomError as error:
-            if error.code == "permission_denied":
-                return False
-            raise
+            if error.code != "permission_denied":
+                raise
+            self.revoked = True
+            return False
+        self._seen, self._checked = seen, checked
         return True
 
     async def look_again(self) -> None:
@@ -118,7 +122,7 @@ class Asked:
         try:
             if not await self.still_reads():
                 self.idle.cancel()
-        except TransomError as error:
+        except Exception as error:  # noqa: BLE001 - it is reported, and the other streams' rights are asked for
             self._place.kernel.report("asking for the rights of a stream's caller", error)
 
     async def _look(self, job: str) -> None:

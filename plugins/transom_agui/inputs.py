@@ -17,6 +17,9 @@ THREAD: Final = re.compile(r"[A-Za-z0-9._:@-]{1,200}")
 ID: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{1,200}")
 """A run's or a message's ID: short, and without control characters."""
 
+MOST_ANSWERS: Final = 1_000
+"""More than a tree of jobs can wait for at once."""
+
 Status = Literal["resolved", "cancelled"]
 
 
@@ -129,6 +132,9 @@ def _answers(value: Json, wrong: list[str]) -> tuple[Answer, ...]:
         return ()
     if not isinstance(value, list):
         wrong.append("resume: send a list of answers")
+        return ()
+    if len(value) > MOST_ANSWERS:
+        wrong.append(f"resume: send at most {MOST_ANSWERS} answers")
         return ()
     answers = []
     for i, entry in enumerate(value):

@@ -94,7 +94,8 @@ def plan(answers: Sequence[Answer], found: Found, now: int) -> Plan:
         made.answered.append(Resumed(interrupt=answer.interrupt, wait=facts.wait.id, outcome=outcome))
         if not outcome:
             made.decisions.append(_decision(answer, facts.wait))
-            if edited := _edited(answer):
+            edited = _edited(answer) if "editedArgs" in _fields(facts.wait) else None
+            if edited is not None and answer.status == "resolved":
                 made.edits[facts.wait.id] = edited
     if missing := [wait for wait in found.open if all(each.wait != wait.id for each in made.answered)]:
         raise LeftOut(missing)

@@ -182,12 +182,21 @@ async def refuse(place: Place, said: Said | None) -> None:
         return
 
     def write(tx: Tx) -> None:
+        if _is_turn(tx, place.thread, said):
+            return
         tx.put(RefusedMessage(conversation=place.thread, caller=place.who, id=said.id, at=tx.now))
         where = {"conversation": place.thread, "caller": place.who}
         for old in tx.select(RefusedMessage, "latest", where, limit=2 * KEPT_REFUSALS)[KEPT_REFUSALS:]:
             tx.delete(RefusedMessage, old.conversation, old.caller, old.id)
 
     await place.kernel.store.transact(place.tenant, write)
+
+
+def _is_turn(tx: Tx, thread: str, said: Said) -> bool:
+    """Whether a message has begun a turn: it counts, whatever is refused about it now."""
+    if tx.count(Item, "id", {"conversation": thread, "id": said.id}, limit=1):
+        return True
+    return any(item.client_id == said.id for item in tx.select(Item, "latest", {"conversation": thread}, limit=LOOKED_BACK[-1]))
 
 
 async def accept(place: Place, said: Said) -> None:

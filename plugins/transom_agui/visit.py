@@ -80,7 +80,7 @@ class Visit:
                 messages = await messages_of(place, f"[{label}] " if label else "")
             return Told(refused(asked.thread, asked.run, error.message, error.code, raw=error.raw, messages=messages))
         except TransomError as error:
-            if error.code in ("aborted", "already_exists", "permission_denied") and not asked.answers:
+            if error.code in ("aborted", "permission_denied") and not asked.answers:
                 await refuse(place, asked.said)
             raise
 

@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from transom_hookspecs import Job, Kernel, ModelPrice, TransomError
+from transom_hookspecs import Job, Kernel, ModelPrice
 
 from .ledger import Cap
 from .money import Meter
@@ -142,8 +142,8 @@ class Books:
                 await changed()
                 self.forget()
                 continue
-            try:
-                for tenant in self._tenants:
+            for tenant in tuple(self._tenants):
+                try:
                     await sweep(self.kernel, tenant)
-            except TransomError as error:
-                self.kernel.report("what ended jobs hold of quotas and budgets", error)
+                except Exception as error:  # noqa: BLE001 - it is reported, and the others have their turn
+                    self.kernel.report("what ended jobs hold of quotas and budgets", error)

@@ -4,6 +4,7 @@ What is held counts against its caps like what was used, so nothing depends on w
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -39,8 +40,9 @@ async def sweep(kernel: Kernel, tenant: str) -> None:
     if left:
         await kernel.store.transact(tenant, lambda tx: _settle(tx, left))
     over = await kernel.store.select(tenant, Counter, "over", limit=PAGE)
-    if over and over[0].ends_at + KEPT < kernel.clock.now():
-        await kernel.store.transact(tenant, lambda tx: _remove(tx, over))
+    while over and over[0].ends_at + KEPT < kernel.clock.now():
+        await kernel.store.transact(tenant, partial(_remove, over))
+        over = await kernel.store.select(tenant, Counter, "over", limit=PAGE)
 
 
 async def _ended(store: Store, tenant: str, identity: str) -> bool:
@@ -53,7 +55,7 @@ def _settle(tx: Tx, left: Sequence[Held]) -> None:
     settle_as_held(tx, [held for held in left if tx.get(Held, held.job, held.step, held.attempt) is not None])
 
 
-def _remove(tx: Tx, over: Sequence[Counter]) -> None:
+def _remove(over: Sequence[Counter], tx: Tx) -> None:
     for counter in over:
         if counter.ends_at + KEPT < tx.now:
             tx.delete(Counter, counter.kind, counter.name, counter.what, counter.window, counter.start)
