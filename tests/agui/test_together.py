@@ -57,6 +57,16 @@ async def form(ctx, input):
     return f"{answer} {changed}"
 
 
+def remove(name: str = "nothing") -> str:
+    """Remove something."""
+    return f"Removed {name}."
+
+
+async def remover(ctx, input):
+    """Removes what must be typed."""
+    return await ctx.call("ship.remove", {"name": "a"})
+
+
 class Ship:
     """Agents and a function for these tests."""
 
@@ -70,11 +80,12 @@ class Ship:
     @hookimpl
     def register_tools(self) -> list[Tool]:
         functions = [function(each, open_world=False, approval=Rule(edit=True)) for each in (deploy, fetch)]
-        return [tool("ship", *functions, description="Ships.")]
+        named = function(remove, open_world=False, approval=Rule(edit=True, typed="name"))
+        return [tool("ship", *functions, named, description="Ships.")]
 
     @hookimpl
     def register_agents(self) -> list[Agent]:
-        return [Agent(name=each.__name__, run=each, uses=("ship.*",)) for each in (shipper, form, fetcher)]
+        return [Agent(name=each.__name__, run=each, uses=("ship.*",)) for each in (shipper, form, fetcher, remover)]
 
     @hookimpl
     def authorize(self, access: Access) -> Verdict | None:
@@ -101,6 +112,27 @@ async def test_an_edit_replaces_the_whole_arguments_and_only_where_it_is_asked_f
             resume=[answer(first, approved=True), answer(second, approved=True, editedArgs={"where": "nowhere"})]
         )
         assert client.text() == "[AI] Deployed to staging. Deployed to nowhere."
+
+
+@pytest.mark.req("AGUI-30", "AGUI-36")
+async def test_what_is_typed_must_be_what_runs_also_when_it_was_edited(server):
+    async with server(plugins=[Ship]) as s:
+        page = s.page("omar", agent="remover")
+        (wait,) = (await page.say("remove it")).interrupts
+        refused = await page.run(resume=[answer(wait, approved=True, confirm="a", editedArgs={"name": "b"})])
+        assert refused.events[-1]["type"] == "RUN_ERROR"
+        client = await page.run(resume=[answer(wait, approved=True, confirm="b", editedArgs={"name": "b"})])
+        assert client.text() == "[AI] Removed b."
+
+
+@pytest.mark.req("AGUI-30")
+async def test_no_arguments_are_an_edit_too(server):
+    async with server(plugins=[Ship]) as s:
+        page = s.page("omar", agent="shipper")
+        first, second = (await page.say("ship")).interrupts
+        refused = await page.run(resume=[answer(first, approved=True), answer(second, approved=True, editedArgs={})])
+        assert refused.events[-1]["code"] == "invalid_resume"  # where: is missing, and nothing ran with what was shown
+        assert len(await s.core.store.select("default", Wait, "open", {"open": True})) == 2
 
 
 @pytest.mark.req("AGUI-36")

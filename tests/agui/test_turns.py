@@ -135,3 +135,29 @@ async def test_two_approvals_are_answered_together(server):
         client = await page.resume({"approved": True}, {"approved": False, "comment": "not them"})
         assert client.text() == "[AI] I greeted #design. I did not greet #support."
         assert [e["approved"] for e in client.of("oz0.resume")] == [True, False]
+
+
+@pytest.mark.req("AGUI-41", "AGUI-54")
+async def test_saying_an_old_message_again_is_a_mismatch_and_the_thread_goes_on_after_it(server):
+    async with server() as s:
+        page = s.page()
+        for word in ("one", "two", "three"):
+            await page.say(word)
+        old = page.client.messages[:1]
+        refused = await page.run(messages=old)
+        assert refused.events[-1]["code"] == "history_mismatch"
+        await page.say("four")
+        assert page.client.events[-1]["type"] == "RUN_FINISHED", page.client.events[-1]
+        assert page.client.text().endswith("[AI] four")
+
+
+@pytest.mark.req("AGUI-7")
+async def test_other_words_under_a_runs_id_are_a_conflict_and_the_message_still_counts(server):
+    async with server() as s:
+        page = s.page()
+        await page.say("one")
+        same = page.body(run=f"{id(page)}-run-1")
+        changed = [{**page.client.messages[0], "content": "other words"}]
+        assert (await page.post({**same, "messages": changed})).status_code == 409
+        await page.say("two")
+        assert page.client.text().endswith("[AI] two")

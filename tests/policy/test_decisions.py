@@ -3,7 +3,20 @@
 import pytest
 from policy_kit import House, origin
 
-from transom_hookspecs import DecideApproval, Decided, EditWait, Rule, TenantSettings, ToolCall, Wait, function, tool
+from transom_hookspecs import (
+    DecideApproval,
+    Decided,
+    EditWait,
+    Rule,
+    TenantSettings,
+    ToolCall,
+    ToolUse,
+    Verdict,
+    Wait,
+    function,
+    hookimpl,
+    tool,
+)
 from transom_policy.requests import DisableAgent, SetToolPolicy
 
 pytestmark = pytest.mark.anyio
@@ -287,3 +300,28 @@ async def test_the_rights_of_who_started_a_job_are_asked_before_each_of_its_effe
         ended = await home.until()
         assert ended.status == "completed"
     assert acts.ran == []
+
+
+@pytest.mark.req("IDN-10")
+async def test_an_edit_cannot_lead_to_arguments_for_which_others_would_be_asked(house) -> None:
+    class Careful:
+        """Asks admins where the text is large."""
+
+        spec = "1.0"
+
+        def __init__(self, config: object = None) -> None: ...
+
+        @hookimpl
+        def before_tool(self, use: ToolUse) -> Verdict | None:
+            large = use.arguments.get("text") == "large"
+            return Verdict(ruling="ask", rule=Rule(deciders=("role:admin",))) if large else None
+
+    acts = Acts(edit=True)
+    async with house(actor, tools=acts.tools, plugins=(Careful,)) as home:
+        wait = await asked(home)
+        error = await home.refused(origin("omar"), EditWait(wait=wait.id, arguments={"text": "large"}))
+        assert (error.code, error.details["reason"]) == ("permission_denied", "edit")
+        await home.do(origin("omar"), EditWait(wait=wait.id, arguments={"text": "small"}))
+        assert (await home.decide("omar", await home.wait())).outcome == "approved"
+        await home.until()
+    assert acts.ran == ["small"]
