@@ -71,7 +71,7 @@ def keep(
         principal=caller.principal,
         caller=f"{caller.kind}:{caller.id}",
         person=caller.is_person,
-        words=Words.of(asked.said) if asked.said else None,
+        words=Words.of(asked.said) if asked.said and not asked.answers else None,  # beside answers they are the next run's
         key=key,
         protocol=asked.protocol,
         label=settings.ai_label,

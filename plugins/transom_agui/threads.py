@@ -137,7 +137,7 @@ async def facts_of(place: Place, said: Said | None) -> Thread:
         turns=place.conversation.turns,
         recent=recent,
         refused=await _refused(place),
-        same_words=said is not None and bool(recent) and await _same_words(place, recent[0].job, said),
+        same_words=said is not None and bool(recent) and await same_words(place, recent[0].job, said),
     )
 
 
@@ -157,11 +157,11 @@ async def _recent(place: Place) -> tuple[Turn, ...]:
     return tuple(Turn(job=job, sent=sent) for job, sent in turns.items())
 
 
-async def _same_words(place: Place, job: str, said: Said) -> bool:
+async def same_words(place: Place, job: str, said: Said) -> bool:
     """Whether a message is the one that began a turn; a turn that began elsewhere is known by what it was given."""
     store = place.kernel.store
-    runs = await store.select(place.tenant, Run, "job", {"job": job}, limit=1)
-    words: Words | None = kept_of(runs[0]).words if runs and is_ours(runs[0]) else None
+    runs = await store.select(place.tenant, Run, "job", {"job": job}, limit=MOST_WAITS)
+    words: Words | None = next((kept.words for kept in map(kept_of, filter(is_ours, runs)) if kept.words is not None), None)
     if words is not None:
         return words.are(said)
     items = await store.select(place.tenant, Item, "id", {"conversation": place.thread, "id": f"{job}:in"}, limit=1)

@@ -26,6 +26,7 @@ from .threads import (
     open_waits,
     reads_tree,
     refuse,
+    same_words,
     waiting_of,
     waits_of,
 )
@@ -125,8 +126,10 @@ class Visit:
     async def _again(self, run: Run) -> "ASGIApp":
         """The same run again: it follows the same turn, and never starts another."""
         words, said = kept_of(run).words, self._asked.said
-        if said is not None and words is not None and not words.are(said) and said.id != f"{run.job}:in":
-            raise self._conflict(run)
+        if said is not None and said.id != f"{run.job}:in":
+            same = await same_words(self._place, run.job, said) if words is None else words.are(said)
+            if not same:
+                raise self._conflict(run)
         return await self._stream(run, again=True)
 
     async def _stream(self, run: Run, *, again: bool) -> "ASGIApp":

@@ -292,3 +292,17 @@ async def test_what_another_decides_in_between_stays_and_the_rest_is_decided(ser
         client = await page.run(resume=[answer(first), answer(second)])
         assert [e["outcome"] for e in client.of("oz0.resume")] == ["already_decided", "decided"]
         assert client.text() == "[AI] I did not greet #design. I greeted #support."
+
+
+@pytest.mark.req("AGUI-7")
+async def test_a_new_message_under_a_resumes_id_is_a_conflict(server):
+    async with server() as s:
+        page = s.page("omar", agent="helper")
+        (wait,) = (await page.say("greet")).interrupts
+        entry = {"interruptId": wait["id"], "status": "resolved", "payload": {"approved": True}}
+        await page.run(page.body("resumed", messages=[], resume=[entry]))
+        again = await page.post(page.body("resumed"))
+        assert again.status_code == 200, "the same turn, followed"
+        page.client.messages.append({"id": "new", "role": "user", "content": "and another"})
+        assert (await page.post(page.body("resumed"))).status_code == 409
+        assert (await page.post(page.body())).status_code == 200, "under an ID of its own it is the next turn"
