@@ -39,11 +39,6 @@ class BoardState:
         self.flush()
         return {"board": {"notes": [*self._shown]}}
 
-    @property
-    def tells(self) -> bool:
-        """Whether it shows any note's words."""
-        return any("redacted" not in note for note in self._shown)
-
     def _operation(self, note: NotePinned, at: int) -> JsonObject:
         value = self._value(note, at)
         index = self._index.pop(note.supersedes, None)

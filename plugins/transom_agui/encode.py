@@ -111,11 +111,6 @@ class TurnEncoder:
             Revoked: self._revoked,
         }
 
-    @property
-    def board_told(self) -> bool:
-        """Whether the words of a note were shown."""
-        return self._begun and self._view.board and self._board.tells
-
     def on(self, entry: Entry) -> Sequence[bytes]:
         """The frames that an entry becomes."""
         if self.ended:

@@ -12,7 +12,6 @@ from transom_hookspecs import (
     GetJobBoard,
     GetWait,
     Job,
-    JobStarted,
     Kernel,
     NotePinned,
     Run,
@@ -55,7 +54,7 @@ class Asked:
     def __init__(self, place: Place, view: View, rights: Rights) -> None:
         self._place, self._view, self._rights = place, view, rights
         self._labels: dict[str, str] = {}
-        self._blind: set[str] = set()
+        self._seeing: dict[str, bool] = {view.job: True}
         self._mine: set[str] = set()
         self._told = False
         self._seen, self._checked = rights.changes, monotonic()
@@ -65,7 +64,7 @@ class Asked:
 
     def sees(self, job: str) -> bool:
         """See `Facts`."""
-        return job not in self._blind
+        return self._seeing.get(job, False)
 
     def answers(self, wait: str) -> bool:
         """See `Facts`."""
@@ -94,9 +93,9 @@ class Asked:
         """Ask all that the encoder will want to know of a batch."""
         for entry in batch:
             event = entry.event
-            if isinstance(event, JobStarted) and event.job != self._view.job:
+            if event.job not in self._seeing:
                 await self._look(event.job)
-            elif isinstance(event, TreeWaiting) and self._view.person:
+            if isinstance(event, TreeWaiting) and self._view.person:
                 for wait in event.waits:
                     await self._ask(wait)
             elif isinstance(event, NotePinned) and self._view.board and not self._told and self.sees(event.job):
@@ -129,8 +128,8 @@ class Asked:
         place = self._place
         found = await place.kernel.store.get(place.tenant, Job, job)
         verdict = await place.kernel.may(place.caller, place.tenant, "content.read", job, found)
+        self._seeing[job] = verdict.ruling == "allow"
         if verdict.ruling != "allow":
-            self._blind.add(job)
             self._labels[job] = verdict.label
 
     async def _ask(self, wait: str) -> None:

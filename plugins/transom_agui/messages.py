@@ -28,7 +28,7 @@ def kept(messages: Messages, view: View, said: AbstractSet[str], calls: Abstract
 
     def stays(message: JsonObject) -> bool:
         if message.get("role") == "tool":
-            return message.get("toolCallId") in calls and message.get("id") in said
+            return str(message.get("toolCallId")) in calls and message.get("id") in said
         return not str(message.get("id")).startswith(f"{view.job}:") or message.get("id") in said
 
     return (*messages[: newest + 1], *(message for message in messages[newest + 1 :] if stays(message)))

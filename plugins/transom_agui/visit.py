@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from . import AguiPlugin
 
-IN_STREAM = ("permission_denied", "not_found", "unavailable", "already_exists", "unauthenticated")
+OVER_HTTP = ("permission_denied", "not_found", "unavailable", "already_exists", "unauthenticated")
 """Codes of a refused start that are told over HTTP; every other refusal is told in the run's stream."""
 
 
@@ -209,7 +209,7 @@ class Visit:
         """Tell a refused start in the run's stream, unless it is told over HTTP."""
         if error.details.get("reason") == "turn_waiting":
             await self._refuse_waiting()
-        if error.code not in IN_STREAM and error.details.get("reason") != "turn_running":
+        if error.code not in OVER_HTTP and error.details.get("reason") != "turn_running":
             spend = spend_type(error.details)
             raise Refused(spend or error.code, error.message, error.details if spend else None) from error
 
